@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -30,7 +30,7 @@ from trendloom.engines.spark.frames import (
 )
 from trendloom.engines.spark.plan_steps import Path, joined, requested_path
 from trendloom.engines.spark.session import is_started, session
-from trendloom.engines.spark.tasks import Batches, Job, Task, mapped
+from trendloom.engines.spark.tasks import Batches, Job, mapped
 from trendloom.engines.spark.workload_job import (
     by_query,
     in_one_table,
@@ -239,13 +239,13 @@ def describe_passed(plan: Plan, frame: Frame) -> str:
     plan = matching_alone(plan)
     with in_our_words():
         rows = frame.df.select(*(column(name) for name in plan.scan.columns))
-        counts = mapped(rows, Task(plan, _counted), COUNTS).toArrow()
+        counts = mapped(rows, partial(_counted, plan), COUNTS).toArrow()
     sums = counts.group_by("position").aggregate([("of_type", "sum"), ("together", "sum")]).to_pylist()
     found = {one["position"]: (one["together_sum"], one["of_type_sum"]) for one in sums}
     return in_one_line(plan, found)
 
 
-def _counted(plan: Any, batches: Batches) -> Batches:
+def _counted(plan: Plan, batches: Batches) -> Batches:
     for part in batches:
         if part.num_rows:
             stream = stream_of_table(plan, pa.Table.from_batches([part]))

@@ -54,7 +54,7 @@ from trendloom.engines.spark.frames import Frame, inspect
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of
 from trendloom.engines.spark.streaming.sources import MARKS
-from trendloom.engines.spark.tasks import QUERY, Batches, Task, mapped, task_number
+from trendloom.engines.spark.tasks import QUERY, Batches, mapped, task_number
 from trendloom.engines.spark.workload_job import Member, meeting, members_of, opened, parcels, partition_groups_of
 from trendloom.errors import OptionError, RunError
 from trendloom.frontend.tree import Query
@@ -122,7 +122,7 @@ def _events_written(frame: Frame, writer: ArchiveWriter, series: tuple[ArchivedS
     df = frame.df.withColumn(CHUNK, chunk_of(frame.df, settings))
     moved = df.repartition(column(settings.type), column(CHUNK))
     moved = moved.sortWithinPartitions(column(settings.type), column(settings.time)).drop(CHUNK)
-    return mapped(moved, Task((writer, series), _write_events), REPORT)
+    return mapped(moved, partial(_write_events, writer, series), REPORT)
 
 
 def chunk_of(df: DataFrame, settings: ArchiveSettings) -> Column:
@@ -142,22 +142,24 @@ def _rows_written(
     members = members_of(partition_groups)
     writers = tuple(archiving.row_writer(one) for one in series)
     found = meeting(parcels(frame.df, partition_groups), members)
-    return mapped(found, Task((members, writers, series), _write_rows), REPORT)
+    return mapped(found, partial(_write_rows, members, writers, series), REPORT)
 
 
-def _write_events(given: tuple[ArchiveWriter, tuple[ArchivedSeries, ...]], batches: Batches) -> Batches:
+def _write_events(writer: ArchiveWriter, series: tuple[ArchivedSeries, ...], batches: Batches) -> Batches:
     """Task function: write the events of a task."""
-    keeper = TaskEventWriter(*given)
+    keeper = TaskEventWriter(writer, series)
     for batch in batches:
         keeper.take(batch)
     yield keeper.flush().to_batch()
 
 
 def _write_rows(
-    given: tuple[tuple[Member, ...], tuple[ArchiveWriter, ...], tuple[ArchivedSeries, ...]], batches: Batches
+    members: tuple[Member, ...],
+    writers: tuple[ArchiveWriter, ...],
+    all_series: tuple[ArchivedSeries, ...],
+    batches: Batches,
 ) -> Batches:
     """Task function: write the rows in parcels; parts of the same rows are in one task."""
-    members, writers, all_series = given
     for member, rows in opened(members, batches):
         series, writer = all_series[member.number], writers[member.number]
         yield TaskReport(writer.results(series.query, series.placed(rows))).to_batch()
@@ -211,12 +213,12 @@ class LiveArchiver:
         self.series, self.settings = series, settings
         columns = in_utc(to_arrow_schema(frame.df.schema, timezone=UTC))
         left_out = tuple(name for name in columns.names if name in MARKS)
-        return mapped(frame.df, Task(None, CopyEvents(root, settings, series, left_out)), columns)
+        return mapped(frame.df, partial(_copy_events, root, settings, series, left_out), columns)
 
     def of_rows(self, rows: DataFrame) -> DataFrame:
         assert self.settings is not None
         columns = in_utc(to_arrow_schema(rows.schema, timezone=UTC))
-        return mapped(rows, Task(None, CopyRows(self.place.root.resolve(), self.settings, self.series)), columns)
+        return mapped(rows, partial(_copy_rows, self.place.root.resolve(), self.settings, self.series), columns)
 
     def sink(self, sink: BatchWriter) -> BatchWriter:
         """The sink that takes rows, and then commits the copies."""
@@ -261,43 +263,36 @@ def attempt_of_task() -> BatchAttempt:
     return BatchAttempt(stream[:8], int(batch), attempt)
 
 
-@dataclass(frozen=True)
-class CopyEvents:
-    """Pass events on, and keep a copy of those that have a time."""
-
-    root: Path
-    settings: ArchiveSettings
-    series: tuple[ArchivedSeries, ...]
-    left_out: tuple[str, ...]
-
-    def __call__(self, _: object, batches: Batches) -> Batches:
-        attempt = attempt_of_task()
-        keeper = TaskEventWriter(ArchiveWriter(self.root, self.settings, attempt.commit), self.series, self.left_out)
-        for batch in batches:
-            keeper.take(batch)
-            yield batch
-        _leave_note(keeper.flush(), attempt.note(self.root, "events"))
+def _copy_events(
+    root: Path,
+    settings: ArchiveSettings,
+    series: tuple[ArchivedSeries, ...],
+    left_out: tuple[str, ...],
+    batches: Batches,
+) -> Batches:
+    """Task function: pass events on, and keep a copy of those that have a time."""
+    attempt = attempt_of_task()
+    keeper = TaskEventWriter(ArchiveWriter(root, settings, attempt.commit), series, left_out)
+    for batch in batches:
+        keeper.take(batch)
+        yield batch
+    _leave_note(keeper.flush(), attempt.note(root, "events"))
 
 
-@dataclass(frozen=True)
-class CopyRows:
-    """Pass rows on, and keep a copy of them by query."""
-
-    root: Path
-    settings: ArchiveSettings
-    series: tuple[ArchivedSeries, ...]
-
-    def __call__(self, _: object, batches: Batches) -> Batches:
-        attempt, held = attempt_of_task(), []
-        for batch in batches:
-            if batch.num_rows:
-                held.append(batch)
-            yield batch
-        if held:
-            writer = ArchiveWriter(self.root, self.settings, attempt.commit)
-            rows = pa.Table.from_batches(held)
-            files = [file for one in self.series for file in writer.results(one.query, one.placed(_of(one, rows)))]
-            _leave_note(TaskReport(files), attempt.note(self.root, "rows"))
+def _copy_rows(
+    root: Path, settings: ArchiveSettings, all_series: tuple[ArchivedSeries, ...], batches: Batches
+) -> Batches:
+    """Task function: pass rows on, and keep a copy of them by query."""
+    attempt, held = attempt_of_task(), []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+        yield batch
+    if held:
+        writer = ArchiveWriter(root, settings, attempt.commit)
+        rows = pa.Table.from_batches(held)
+        files = [file for one in all_series for file in writer.results(one.query, one.placed(_of(one, rows)))]
+        _leave_note(TaskReport(files), attempt.note(root, "rows"))
 
 
 def _of(series: ArchivedSeries, rows: pa.Table) -> pa.Table:

@@ -11,7 +11,7 @@ their events.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path as FilePath
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ import pyarrow as pa
 from trendloom.engines.spark import paths
 from trendloom.engines.spark.plan_steps import Path, obstacle
 from trendloom.engines.spark.session import set_arrow_rows
-from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, gathered, mapped, needed, stream_of
+from trendloom.engines.spark.tasks import Batches, Job, Partial, by_key, gathered, mapped, needed, stream_of
 from trendloom.engines.spark.time_cut import Segments, cut_ranks, regular_segments, segments_of, spread_by_segment
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.measures import Measure
@@ -61,17 +61,17 @@ def run(
     set_arrow_rows(df.sparkSession)
     if job.physical.aggregates:
         moved, measured = paths.spread(df, job, partitions, path, files)
-        body: Callable[[Job, Batches], Batches] = partial(_aggregates, measured)
+        body = partial(_aggregates, measured, job)
     else:
         paths.refuse(job.physical, path)
         moved, segments = _place_of_matches(needed(df, job.plan), job, partitions, path)
-        body = _matches if segments is None else partial(cut_ranks, segments)
+        body = partial(_matches, job) if segments is None else partial(cut_ranks, segments, job)
     if not job.in_parts:
-        return mapped(moved, Task(job, body), rows_schema(job))
-    parts = mapped(moved, Task(job, body), parts_schema(job))
+        return mapped(moved, body, rows_schema(job))
+    parts = mapped(moved, body, parts_schema(job))
     names = (WINDOW, *job.plan.group_by) if job.physical.aggregates else (WINDOW_START,)
     keys = [name for name in names if job.plan.window.sliding or name not in (WINDOW, WINDOW_START)]
-    return mapped(by_key(parts, tuple(keys), partitions), Task(job, _joined), rows_schema(job))
+    return mapped(by_key(parts, tuple(keys), partitions), partial(_joined, job), rows_schema(job))
 
 
 def rows_schema(job: Job) -> pa.Schema:

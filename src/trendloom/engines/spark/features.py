@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,7 +25,7 @@ from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.paths import cores
-from trendloom.engines.spark.tasks import Batches, Task, listed, mapped
+from trendloom.engines.spark.tasks import Batches, listed, mapped
 from trendloom.errors import RunError
 
 if TYPE_CHECKING:
@@ -56,9 +57,9 @@ def features_on_spark(
     """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
     shares = shared_out(list(pieces_of(archive, spaces, PIECES_PER_CORE * cores(spark))), cores(spark))
     rows = [[(one.type, one.low, one.high) for one in share] for share in shares]
-    work = (replace(archive, root=archive.root.resolve()), tuple(spaces))
+    body = partial(_made, replace(archive, root=archive.root.resolve()), tuple(spaces))
     with in_our_words():
-        made = mapped(listed(spark, rows, "type string, low long, high long"), Task(work, _made), MADE).toArrow()
+        made = mapped(listed(spark, rows, "type string, low long, high long"), body, MADE).toArrow()
     parts: list[list[FeaturePart]] = [[] for _ in spaces]
     for row in made.to_pylist():
         parts[row["space"]].append(pickle.loads(row["part"]))
@@ -101,9 +102,8 @@ def shared_out(pieces: Sequence[Piece], tasks: int) -> list[list[Piece]]:
 # --------------------------------------------------------------------------------------------- inside a task
 
 
-def _made(work: tuple[Archive, tuple[WindowedSpace, ...]], batches: Batches) -> Batches:
+def _made(archive: Archive, spaces: tuple[WindowedSpace, ...], batches: Batches) -> Batches:
     """Task function: the features of pieces, one row for each piece and window size."""
-    archive, spaces = work
     for row in (row for batch in batches for row in batch.to_pylist()):
         if not archive.root.exists():
             raise RunError(

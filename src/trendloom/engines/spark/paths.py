@@ -21,7 +21,7 @@ from trendloom.engines.spark import reduce
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.plan_steps import Path, obstacle, summed, ways
 from trendloom.engines.spark.reduce import InputPart, contested
-from trendloom.engines.spark.tasks import Batches, Job, Partial, Task, by_key, mapped, needed, stream_of
+from trendloom.engines.spark.tasks import Batches, Job, Partial, by_key, mapped, needed, stream_of
 from trendloom.engines.spark.time_cut import cut_aggregates, segments_of, spread_by_segment
 from trendloom.errors import DataError, OptionError
 from trendloom.io.events import ticks
@@ -134,7 +134,7 @@ class _Attempt:
         if len(found) < 2:
             if not self.forced:
                 return "the input has one part"
-            found = mapped(rows, Task(self.job, _range), _RANGE).toArrow()
+            found = mapped(rows, partial(_range, self.job), _RANGE).toArrow()
         _refuse_missing(found)
         for at, name in enumerate(reduce.exact_columns(self.job)):
             if f"min {at}" in found.column_names and reduce.any_near_bounds(found[f"min {at}"], found[f"max {at}"]):

@@ -31,7 +31,6 @@ from trendloom.engines.spark.plan_steps import summed
 from trendloom.engines.spark.tasks import (
     Batches,
     Job,
-    Task,
     by_key,
     gathered,
     keyed_by,
@@ -130,7 +129,7 @@ def contested(parts: Iterable[InputPart]) -> Zones:
 
 def reduced(df: DataFrame, job: Job, zones: Zones, partitions: int | None) -> DataFrame:
     """Summaries and contested events of a DataFrame, those of one key in one task; for `multiplied`."""
-    found = mapped(df, Task(job, partial(reduce_batches, zones)), shuffled_schema(job))
+    found = mapped(df, partial(reduce_batches, zones, job), shuffled_schema(job))
     return by_key(found, job.plan.keys, partitions)
 
 
@@ -299,7 +298,7 @@ def read_and_reduced(
     """As `reduced`, of row groups by task."""
     rows = [[(one.file, one.number) for one in share] for share in divided]
     found = mapped(
-        listed(spark, rows, "file string, number int"), Task(job, partial(_reduce_files, zones)), shuffled_schema(job)
+        listed(spark, rows, "file string, number int"), partial(_reduce_files, zones, job), shuffled_schema(job)
     )
     return by_key(found, job.plan.keys, partitions)
 

@@ -6,8 +6,8 @@ A task is one columnar call over the Arrow batches of a partition: no Python cal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -103,14 +103,13 @@ def listed(spark: SparkSession, shares: Sequence[Sequence[tuple[object, ...]]], 
     return found.repartitionById(max(len(shares), 1), column("task"))
 
 
-def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
+def mapped(df: DataFrame, body: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
     """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
-    named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
-    return raise_errors(
-        numbered.mapInArrow(named, from_arrow_schema(with_error_column(schema), prefer_timestamp_ntz=True))
-    )
+    task = Task(body, tuple(df.columns), schema, open_door(), code_to_send(df))
+    columns = from_arrow_schema(with_error_column(schema), prefer_timestamp_ntz=True)
+    return raise_errors(numbered.mapInArrow(task, columns))
 
 
 def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
@@ -153,19 +152,18 @@ def aligned(table: pa.Table, name: str | None, joint: pa.Schema) -> Iterator[pa.
 class Task:
     """A function over the Arrow batches of one task; errors of ours leave it as text (`errors`)."""
 
-    job: Any
-    body: Callable[[Any, Batches], Batches]
-    names: tuple[str, ...] = ()
-    result: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
-    code: tuple[str, bytes] | None = None  # compiled by the driver, for machines that have none
+    body: Callable[[Batches], Batches]
+    names: tuple[str, ...]
+    result: pa.Schema
+    door: Door  # of the driver: how its user spells options
+    code: tuple[str, bytes] | None  # compiled by the driver, for machines that have none
 
     def __call__(self, batches: Batches) -> Batches:
         if self.code is not None:
             receive_code(*self.code)
         try:
             with at_door(self.door), naming_the_way_out():
-                for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
+                for rows in self.body(batch.rename_columns(list(self.names)) for batch in batches):
                     yield self._with_errors(rows.columns, pa.nulls(rows.num_rows, pa.string()))
         except TrendloomError as error:
             nothing = [pa.nulls(1, one.type) for one in self.result]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -23,7 +24,6 @@ from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
     Batches,
     Job,
-    Task,
     aligned,
     by_key,
     gathered,
@@ -98,7 +98,7 @@ def parcels(df: DataFrame, partition_groups: tuple[PartitionGroup, ...], partiti
         moved = by_key(rows.select(*map(column, names)), partition_groups[0].attributes, partitions)
     else:
         moved = _by_keys_of_all(df.select(*map(column, names), _groups(tests)), partition_groups, partitions)
-    return mapped(moved, Task(partition_groups, _results), PARCEL)
+    return mapped(moved, partial(_results, partition_groups), PARCEL)
 
 
 def meeting(found: DataFrame, members: tuple[Member, ...], partitions: int | None = None) -> DataFrame:
@@ -109,7 +109,7 @@ def meeting(found: DataFrame, members: tuple[Member, ...], partitions: int | Non
 def in_one_table(found: DataFrame, members: tuple[Member, ...], partitions: int | None) -> DataFrame:
     """Parcels as rows with the columns of all queries, and the name of each row's query."""
     joint = joint_schema([rows_schema(member.job) for member in members], named=True)
-    return mapped(meeting(found, members, partitions), Task((members, joint), _opened), joint)
+    return mapped(meeting(found, members, partitions), partial(_opened, members, joint), joint)
 
 
 def _any_needs(plans: tuple[Plan, ...], df: DataFrame) -> Column | None:
@@ -172,9 +172,8 @@ def _results_of_group(partition_group: PartitionGroup, events: pa.Table) -> Batc
                 yield pa.RecordBatch.from_arrays([*arrays, pa.array([payload], pa.binary())], schema=PARCEL)
 
 
-def _opened(given: tuple[tuple[Member, ...], pa.Schema], batches: Batches) -> Batches:
+def _opened(members: tuple[Member, ...], joint: pa.Schema, batches: Batches) -> Batches:
     """Rows of parcels with the columns of all queries."""
-    members, joint = given
     for member, rows in opened(members, batches):
         yield from aligned(rows, member.job.plan.name, joint)
 

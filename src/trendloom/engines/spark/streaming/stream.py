@@ -31,7 +31,7 @@ from trendloom.engines.spark.streaming.metrics import EVENTS, FIGURES, RESULTS, 
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
 from trendloom.engines.spark.streaming.sources import MARKS
 from trendloom.engines.spark.streaming.stepping import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing, Stepping, packed
-from trendloom.engines.spark.tasks import QUERY, Batches, Task, aligned, joint_schema, key_columns, mapped
+from trendloom.engines.spark.tasks import QUERY, Batches, aligned, joint_schema, key_columns, mapped
 from trendloom.errors import OptionError, QueryNote, open_door, option
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
@@ -217,7 +217,7 @@ def _run(
     )
     if any(query.in_parts for query in queries):
         stepped = stepped.repartition(QUERY, "route")
-    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(queries, _unpacked), result)
+    rows = mapped(stepped.select(QUERY, PAYLOAD), partial(_unpacked, queries), result)
     return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
 
 
@@ -258,7 +258,7 @@ def _parcels(
     tests = [name for label in labels for name in label.needed]
     if None not in tests:
         chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
-    return mapped(chosen, Task(Packing(tuple(labels), probes, setting.buckets), packed), PARCEL)
+    return mapped(chosen, partial(packed, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
 
 
 def _unpacked(queries: tuple[StreamingQuery, ...], batches: Batches) -> Batches:

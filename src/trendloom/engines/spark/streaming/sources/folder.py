@@ -254,13 +254,13 @@ def _read_by_tasks(
 
     from trendloom.engines.spark.streaming.metrics import READ
     from trendloom.engines.spark.streaming.sources.folder_files import LISTED, FileReader
-    from trendloom.engines.spark.tasks import Task, mapped
+    from trendloom.engines.spark.tasks import mapped
 
     listed = source.reader(spark, "binaryFile", options).schema(LISTED).load(source.path)
     content = F.lit(None).cast("binary") if "://" not in source.path else F.col("content")
     columns = to_arrow_schema(schema, timezone="UTC")
     reading = FileReader(source.scheme, columns, settings.times, settings.strict, dialect, settings.time_zone or UTC)
-    events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
+    events = mapped(listed.select("path", content.alias("content")), reading, reading.result)
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
 

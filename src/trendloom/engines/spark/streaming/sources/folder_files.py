@@ -101,7 +101,7 @@ class FileReader:
         marks = [] if self.strict else [pa.field(name, pa.string()) for name in MARKS]
         return pa.schema([*self.columns, *marks])
 
-    def __call__(self, _: object, batches: Batches) -> Batches:
+    def __call__(self, batches: Batches) -> Batches:
         for batch in batches:
             for row in batch.to_pylist():
                 yield from self.events(row["path"], row["content"])
