@@ -5,8 +5,9 @@ Everything that can be refused is refused before the first query runs.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -32,12 +33,28 @@ class Watch:
     starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Warn = warn_in_python
     compiling: Callable[[str | None], None] | None = None  # name of a function being compiled, and None at the end
-    beforehand: Callable[[str], None] = lambda text: warn_in_python(
-        QueryWarning(text)
-    )  # warning of what is about to take long
+    beforehand: Callable[[str], None] = lambda text: warn_in_python(QueryWarning(text))  # what is about to take long
 
 
 UNWATCHED = Watch()
+
+
+@contextmanager
+def repeatedly(call: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call a function every so many seconds while the body runs, from another thread."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
 
 
 @dataclass(frozen=True, eq=False)

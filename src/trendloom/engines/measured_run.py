@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import resource
 import sys
-import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
@@ -22,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from trendloom.engines import local
+from trendloom.engines.answers import repeatedly
 from trendloom.errors import RunError
 from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
@@ -42,9 +42,6 @@ from trendloom.runtime.blocks import build_block
 from trendloom.runtime.limits import with_memory
 from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import for_queries, load_needed, queries_of
-
-# Queries that one kernel answers, run to see what that takes beside what was estimated.
-
 
 ROUNDS = 3
 """The least of so many runs counts; the first of them may have to wait for the compiler."""
@@ -104,16 +101,21 @@ class Measured:
 
 
 def measure(physical: Physical, events: Events) -> Measured:
-    """Run a query on the local engine, rows dropped as they come."""
-    rows, entries = 0, 0
-    with _MemoryWatch() as memory:
+    """Run a query on the local engine, rows dropped as they come; memory is sampled every few milliseconds."""
+    rows, entries, most, before = 0, 0, 0, resident()
+
+    def sample() -> None:
+        nonlocal most
+        most = max(most, resident() - before)
+
+    with repeatedly(sample, seconds=0.005):
         begin, used = time.perf_counter(), time.process_time()
         for batch in local.run(physical, events):
             rows += batch.num_rows
             if "events" in batch.schema.names:
                 entries += len(batch.column("events").flatten())
         seconds, used = time.perf_counter() - begin, time.process_time() - used
-    return Measured(rows, entries, seconds, used, memory.most)
+    return Measured(rows, entries, seconds, used, most)
 
 
 def measured(workload: PhysicalWorkload, events: Events) -> tuple[Considered, ...]:
@@ -176,28 +178,6 @@ def describe_run(physical: Physical, events: Events, statistics: Statistics, loo
 
 def _branch(figure: Figure) -> Branch:
     return Branch(figure.name, figure.text, tuple(map(_branch, figure.below)))
-
-
-class _MemoryWatch:
-    """How much more memory this process holds than at the beginning, sampled every few milliseconds."""
-
-    def __init__(self) -> None:
-        self.most = 0
-        self._done = threading.Event()
-        self._thread = threading.Thread(target=self._look, daemon=True)
-
-    def __enter__(self) -> _MemoryWatch:
-        self._begin = resident()
-        self._thread.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._done.set()
-        self._thread.join()
-
-    def _look(self) -> None:
-        while not self._done.wait(0.005):
-            self.most = max(self.most, resident() - self._begin)
 
 
 def resident() -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -13,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.engines import precompile
-from trendloom.engines.answers import UNWATCHED, Answer
+from trendloom.engines.answers import UNWATCHED, Answer, repeatedly
 from trendloom.engines.introspection import schema_of
 from trendloom.engines.spark import batch
 from trendloom.engines.spark.batch import FIRST, LAST
@@ -301,18 +300,13 @@ def counting(counter: Accumulator[int] | None, progress: Callable[[int], None] |
     if counter is None or progress is None:
         yield
         return
-    done = threading.Event()
 
-    def look() -> None:
-        while not done.wait(LOOK_EVERY):
-            if counter.value:
-                progress(counter.value)
+    def report() -> None:
+        if counter.value:
+            progress(counter.value)
 
-    watcher = threading.Thread(target=look, daemon=True)
-    watcher.start()
     try:
-        yield
+        with repeatedly(report, LOOK_EVERY):
+            yield
     finally:
-        done.set()
-        watcher.join()
         progress(counter.value)
