@@ -64,14 +64,18 @@ def run(
         body = partial(_aggregates, measured, job)
     else:
         paths.refuse(job.physical, path)
-        moved, segments = _place_of_matches(needed(df, job.plan), job, partitions, path)
-        body = partial(_matches, job) if segments is None else partial(cut_ranks, segments, job)
+        rows = needed(df, job.plan)
+        segments = _segments(rows, job, path)
+        if segments is None:
+            moved, body = by_key(rows, job.plan.keys, partitions), partial(_matches, job)
+        else:
+            moved, body = spread_by_segment(rows, job, segments, partitions), partial(cut_ranks, segments, job)
     if not job.in_parts:
         return mapped(moved, body, rows_schema(job))
     parts = mapped(moved, body, parts_schema(job))
-    names = (WINDOW, *job.plan.group_by) if job.physical.aggregates else (WINDOW_START,)
-    keys = [name for name in names if job.plan.window.sliding or name not in (WINDOW, WINDOW_START)]
-    return mapped(by_key(parts, tuple(keys), partitions), partial(_joined, job), rows_schema(job))
+    window, groups = (WINDOW, job.plan.group_by) if job.physical.aggregates else (WINDOW_START, ())
+    keys = (window, *groups) if job.plan.window.sliding else groups
+    return mapped(by_key(parts, keys, partitions), partial(_joined, job), rows_schema(job))
 
 
 def rows_schema(job: Job) -> pa.Schema:
@@ -114,16 +118,6 @@ def _measure_type(measure: Measure, plan: Plan, schema: pa.Schema) -> pa.DataTyp
         return schema.field(name).type if of is Kind.DECIMAL else EXACT_ON_SPARK
     known = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_(), Kind.NULL: pa.null()}
     return known.get(of or kind, pa.int64())
-
-
-def _place_of_matches(
-    rows: DataFrame, job: Job, partitions: int | None, path: Path | None
-) -> tuple[DataFrame, Segments | None]:
-    """Events in the task of their key, or of their segments of time, which are then given, too."""
-    segments = _segments(rows, job, path)
-    if segments is None:
-        return by_key(rows, job.plan.keys, partitions), None
-    return spread_by_segment(rows, job, segments, partitions), segments
 
 
 def _segments(rows: DataFrame, job: Job, path: Path | None) -> Segments | None:
