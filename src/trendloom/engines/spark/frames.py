@@ -55,6 +55,7 @@ if TYPE_CHECKING:
 
     from trendloom.options import Columns, Options
 
+WIDER = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
 NOT_FOR_SPARK = ("http", "https", "ftp")
 
 
@@ -183,29 +184,24 @@ def _with_zones(frame: Frame, events: Events) -> Frame:
 def _from_table(spark: SparkSession, table: pa.Table) -> DataFrame:
     """The table as a DataFrame. Times without a zone stay so: Spark would take them for times of its session's zone."""
     for at, field in enumerate(table.schema):
-        convert = _narrowed if pa.types.is_decimal(field.type) else _signed
-        table = table.set_column(at, field.name, convert(field.name, table.column(at)))
+        table = table.set_column(at, field.name, _storable(field.name, table.column(at)))
     return spark.createDataFrame(table, from_arrow_schema(table.schema, prefer_timestamp_ntz=True))
 
 
-def _narrowed(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Spark has decimals of up to 38 digits, none of them before the unit."""
+def _storable(name: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Values in a type that Spark has: decimals of up to 38 digits, none before the unit, and no unsigned integers."""
     kind = values.type
-    digits, scale = kind.precision - min(kind.scale, 0), max(kind.scale, 0)
-    try:
-        return values.cast(pa.decimal128(min(digits, 38), scale))
-    except (pa.ArrowInvalid, ValueError):
-        raise DataError(
-            f"column '{name}' is of {kind}, and holds numbers that Spark's decimals of 38 digits cannot",
-            hint="round the column, or use the local engine",
-        ) from None
-
-
-def _signed(_: str, values: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Spark has no unsigned integers: the next wider type holds them."""
-    wider = {pa.uint8(): pa.int16(), pa.uint16(): pa.int32(), pa.uint32(): pa.int64()}
-    if values.type != pa.uint64():
-        return values.cast(wider.get(values.type, values.type))
+    if pa.types.is_decimal(kind):
+        digits, scale = kind.precision - min(kind.scale, 0), max(kind.scale, 0)
+        try:
+            return values.cast(pa.decimal128(min(digits, 38), scale))
+        except (pa.ArrowInvalid, ValueError):
+            raise DataError(
+                f"column '{name}' is of {kind}, and holds numbers that Spark's decimals of 38 digits cannot",
+                hint="round the column, or use the local engine",
+            ) from None
+    if kind != pa.uint64():
+        return values.cast(WIDER.get(kind, kind))
     try:
         return values.cast(pa.int64())
     except pa.ArrowInvalid:

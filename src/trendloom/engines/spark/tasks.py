@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.pandas.types import from_arrow_schema
@@ -23,6 +23,7 @@ from trendloom.runtime.blocks import Stream, stream_of_table
 from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import naming_the_way_out
 from trendloom.runtime.result_columns import joint_schema_of, with_columns
+from trendloom.streaming.state import unpack
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -32,6 +33,8 @@ Batches = Iterator[pa.RecordBatch]
 
 QUERY = "query"
 """The column of rows of several queries that names the query of a row."""
+PAYLOAD = "payload"
+"""The column of parcels that holds a table as Arrow bytes."""
 DIGITS_ON_SPARK = 38
 """Digits of the widest decimals of Spark."""
 
@@ -186,6 +189,14 @@ def gathered(batches: Batches) -> pa.Table | None:
     """The rows of a task as one table; None where there are none."""
     found = [batch for batch in batches if batch.num_rows]
     return pa.Table.from_batches(found) if found else None
+
+
+def unpacked(parcels: Iterable[pa.RecordBatch], key: str) -> Iterator[tuple[Any, pa.Table]]:
+    """The tables in parcels, each with the value of a column; parcels may be empty."""
+    for batch in parcels:
+        for value, payload in zip(batch.column(key).to_pylist(), batch.column(PAYLOAD), strict=True):
+            if payload.is_valid:
+                yield value, unpack(payload.as_buffer())
 
 
 def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | None:

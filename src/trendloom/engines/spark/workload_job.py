@@ -22,6 +22,7 @@ from trendloom.engines.spark.batch import aggregates_of, joined, rows_of, rows_s
 from trendloom.engines.spark.columns import column, needed_by_any, without_time
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import (
+    PAYLOAD,
     Batches,
     Job,
     aligned,
@@ -31,6 +32,7 @@ from trendloom.engines.spark.tasks import (
     key_columns,
     mapped,
     task_number,
+    unpacked,
 )
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes, KeySet, Workload
@@ -39,12 +41,12 @@ from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.blocks import Shared, stream_of_table
 from trendloom.runtime.task import GroupResults
-from trendloom.streaming.state import pack, unpack
+from trendloom.streaming.state import pack
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
 
-GROUP, NUMBER, ROUTE, PAYLOAD = " group", "number", "route", "payload"
+GROUP, NUMBER, ROUTE = " group", "number", "route"
 PARCEL = pa.schema([(NUMBER, pa.int32()), (ROUTE, pa.int32()), (PAYLOAD, pa.binary())])
 """Parcels of one query and route belong together: they hold parts of the same groups, if its tasks give parts."""
 
@@ -200,7 +202,6 @@ def rows_of_parts(job: Job, found: list[pa.Table]) -> pa.Table:
 def by_query(received: Iterable[pa.RecordBatch]) -> dict[int, list[pa.Table]]:
     """The tables in parcels, by the number of the query."""
     found: dict[int, list[pa.Table]] = {}
-    for batch in received:
-        for number, payload in zip(batch.column(NUMBER).to_pylist(), batch.column(PAYLOAD), strict=True):
-            found.setdefault(number, []).append(unpack(payload.as_buffer()))
+    for number, table in unpacked(received, NUMBER):
+        found.setdefault(number, []).append(table)
     return found

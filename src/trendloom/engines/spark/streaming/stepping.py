@@ -27,7 +27,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import Row
 
 from trendloom.engines.spark.errors import ERROR, error_text
-from trendloom.engines.spark.tasks import Batches
+from trendloom.engines.spark.tasks import PAYLOAD, Batches
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
@@ -52,7 +52,7 @@ if TYPE_CHECKING:
 # ------------------------------------------------------------------------------------------- parcels of events
 
 
-BUNDLE, BUCKET, PAYLOAD = "query", "bucket", "payload"
+BUNDLE, BUCKET = "query", "bucket"
 PARCEL = pa.schema([(BUNDLE, pa.string()), (BUCKET, pa.int32()), (PAYLOAD, pa.binary())])
 
 FLAG = " for query "

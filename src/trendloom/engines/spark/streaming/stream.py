@@ -30,8 +30,8 @@ from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together
 from trendloom.engines.spark.streaming.metrics import EVENTS, FIGURES, RESULTS, observed_figures
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
 from trendloom.engines.spark.streaming.sources import MARKS
-from trendloom.engines.spark.streaming.stepping import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing, Stepping, packed
-from trendloom.engines.spark.tasks import QUERY, Batches, aligned, joint_schema, key_columns, mapped
+from trendloom.engines.spark.streaming.stepping import BUCKET, BUNDLE, PARCEL, Label, Packing, Stepping, packed
+from trendloom.engines.spark.tasks import PAYLOAD, QUERY, Batches, aligned, joint_schema, key_columns, mapped, unpacked
 from trendloom.errors import OptionError, QueryNote, open_door, option
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
@@ -45,7 +45,6 @@ from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import for_queries
 from trendloom.runtime.warnings import report_warnings, warn_in_python
 from trendloom.streaming.partition_groups import StreamPartitionGroup, alone, bundles_of, flows_of_taker, names_together
-from trendloom.streaming.state import unpack
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 from trendloom.streaming.workload_diff import news_of
@@ -217,7 +216,7 @@ def _run(
     )
     if any(query.in_parts for query in queries):
         stepped = stepped.repartition(QUERY, "route")
-    rows = mapped(stepped.select(QUERY, PAYLOAD), partial(_unpacked, queries), result)
+    rows = mapped(stepped.select(QUERY, PAYLOAD), partial(_rows_of_parcels, queries), result)
     return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
 
 
@@ -261,19 +260,15 @@ def _parcels(
     return mapped(chosen, partial(packed, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
 
 
-def _unpacked(queries: tuple[StreamingQuery, ...], batches: Batches) -> Batches:
+def _rows_of_parcels(queries: tuple[StreamingQuery, ...], batches: Batches) -> Batches:
     """Task function: the rows in results that leave the state, put together where buckets gave parts of them."""
     known, result = {query.name: query for query in queries}, result_schema(queries)
     parts: dict[str, list[pa.Table]] = {}
-    for batch in batches:
-        for name, payload in zip(batch.column(QUERY).to_pylist(), batch.column(PAYLOAD), strict=True):
-            if not payload.is_valid:
-                continue
-            table = unpack(payload.as_buffer())
-            if known[name].in_parts:
-                parts.setdefault(name, []).append(table)
-            else:
-                yield from aligned(table, name, result)
+    for name, table in unpacked(batches, QUERY):
+        if known[name].in_parts:
+            parts.setdefault(name, []).append(table)
+        else:
+            yield from aligned(table, name, result)
     for name, tables in parts.items():
         for rows in known[name].joined(tables):
             yield from aligned(pa.Table.from_batches([rows]), name, result)
