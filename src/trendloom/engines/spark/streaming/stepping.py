@@ -44,7 +44,7 @@ from trendloom.streaming.step import QueryStep
 from trendloom.streaming.streaming_query import StreamingQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import TimerValues
 
     from trendloom.engines.spark.streaming.processor import Processor
 
@@ -149,15 +149,15 @@ class Stepping:
     door: Door
     probes: tuple[str, ...] = ()  # bundles that must not have any state
 
-    def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
+    def rows(self, processor: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
         """The results of a bundle in a bucket after events have arrived, or time has passed."""
         name, bucket = str(key[0]), int(key[1])
         group = next((one for one in self.partition_groups if one.name == name), None)
         if group is None:
-            yield from self._unknown(name, Store(at.handle, at.indexes, at.chunks, None))
+            yield from self._unknown(name, Store(processor, None))
             return
         arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
-        store = Store(at.handle, at.indexes, at.chunks, group.streaming_queries[0].physical.plan.schema.axis)
+        store = Store(processor, group.streaming_queries[0].physical.plan.schema.axis)
         if not group.shared:
             yield from self._step(group.streaming_queries[0], store, bucket, arrived, timers)
             return
@@ -231,42 +231,42 @@ def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
 class Store:
     """The memory of one bundle and bucket in Spark's state store."""
 
-    handle: StatefulProcessorHandle
-    indexes: Any
-    chunks: Any
+    processor: Processor
     axis: TimeAxis | None
 
     def index(self) -> bytes | None:
-        found = self.indexes.get()
+        found = self.processor.indexes.get()
         return None if found is None else bytes(found[0])
 
     def set_index(self, content: bytes) -> None:
-        self.indexes.update((content,))
+        self.processor.indexes.update((content,))
 
     def chunk(self, number: int) -> bytes:
-        return bytes(self.chunks.getValue((number,))[0])
+        found = self.processor.chunks.getValue((number,))
+        assert found is not None
+        return bytes(found[0])
 
     def set_chunk(self, number: int, content: bytes) -> None:
-        self.chunks.updateValue((number,), (content,))
+        self.processor.chunks.updateValue((number,), (content,))
 
     def drop_chunk(self, number: int) -> None:
-        self.chunks.removeKey((number,))
+        self.processor.chunks.removeKey((number,))
 
     def clear(self) -> None:
-        self.indexes.clear()
-        self.chunks.clear()
-        for timer in list(self.handle.listTimers()):
-            self.handle.deleteTimer(timer)
+        self.processor.indexes.clear()
+        self.processor.chunks.clear()
+        for timer in list(self.processor.handle.listTimers()):
+            self.processor.handle.deleteTimer(timer)
 
     def wake_at(self, watermark: int) -> None:
         assert self.axis is not None
         moment = milliseconds_of(self.axis, watermark)
-        there = list(self.handle.listTimers())
+        there = list(self.processor.handle.listTimers())
         for timer in there:
             if timer != moment:
-                self.handle.deleteTimer(timer)
+                self.processor.handle.deleteTimer(timer)
         if moment not in there:
-            self.handle.registerTimer(moment)
+            self.processor.handle.registerTimer(moment)
 
 
 def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
