@@ -27,7 +27,7 @@ from trendloom.engines.spark.frames import (
     remote_parquet,
     with_null_columns,
 )
-from trendloom.engines.spark.plan_steps import Path, joined, requested_path
+from trendloom.engines.spark.plan_steps import Path, answered_together, requested_path
 from trendloom.engines.spark.session import is_started, session
 from trendloom.engines.spark.tasks import Batches, Job, mapped
 from trendloom.engines.spark.workload_job import (
@@ -156,7 +156,9 @@ class _CollectedRows:
     def __init__(self, workload: PhysicalWorkload, frame: Frame, options: Options, watch: Watch) -> None:
         self.queries, self.frame, self.options, self.watch = workload.queries, frame, options, watch
         self.counter = self._counter()
-        self.partition_groups = partition_groups_of(workload, joined(workload), partial(self._job, self.counter))
+        self.partition_groups = partition_groups_of(
+            workload, answered_together(workload), partial(self._job, self.counter)
+        )
         self.members = {member.number: member for member in members_of(self.partition_groups)}
 
     def of(self, number: int) -> Iterator[pa.RecordBatch]:

@@ -83,7 +83,7 @@ def summed(physical: Physical) -> AggregationSpec:
     return found
 
 
-def joined(workload: PhysicalWorkload) -> tuple[KeySet, ...]:
+def answered_together(workload: PhysicalWorkload) -> tuple[KeySet, ...]:
     """The sets of keys with the queries that one job answers; none where it would be a single query.
 
     A query without keys runs alone where tasks can divide its time or add up their own events: in this job all events
@@ -111,7 +111,7 @@ def describe_workload(workload: PhysicalWorkload) -> Branch:
 
 
 def _shared_steps(workload: PhysicalWorkload) -> Iterator[str]:
-    together = joined(workload)
+    together = answered_together(workload)
     if together:
         yield f"one job for {workload.named(n for keys in together for n in keys.members)}: read {_scanned(workload)}"
     for keys in together:
