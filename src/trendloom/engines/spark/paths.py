@@ -56,11 +56,11 @@ def spread(df: DataFrame, job: Job, partitions: int | None, path: Path | None, f
     """The rows in the tasks that add them up, and the function of these tasks. `path` None: the best one."""
     refuse(job.physical, path)
     for way in ways(job.physical) if path is None else ():
-        found = _Attempt(df, job, partitions, files, forced=False).on(way.path)
+        found = _PathAttempt(df, job, partitions, files, forced=False).on(way.path)
         if not isinstance(found, str):
             return found
     path = path or Path.GENERAL
-    found = _Attempt(df, job, partitions, files, forced=True).on(path)
+    found = _PathAttempt(df, job, partitions, files, forced=True).on(path)
     if isinstance(found, str):
         raise OptionError(f"the data cannot take the path '{path.value}': {found}", hint=LEAVE)
     return found
@@ -90,7 +90,7 @@ def cores(spark: SparkSession) -> int:
 
 
 @dataclass(frozen=True)
-class _Attempt:
+class _PathAttempt:
     """A query over a DataFrame; a path that is `forced` is refused only where it cannot be right."""
 
     df: DataFrame
