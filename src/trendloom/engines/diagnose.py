@@ -49,23 +49,22 @@ def diagnose_archive(
     archive: Archive,
     request: DiagnosisRequest,
     *,
-    settings: Settings | None = None,
     watch: DiagnosisWatch = UNWATCHED_DIAGNOSIS,
     save_as: str | None = None,
 ) -> Diagnosis:
     """The reason why the marked intervals are abnormal; kept as a monitor, if `save_as` names one."""
-    chosen = settings or Settings()
+    settings = Settings()
     check_monitor_name(save_as)
     check_functions(request.functions or FUNCTIONS, request.features)
     annotation = annotate(archive, request)
     refuse_without_events(archive, annotation)
     watch.progress("related partitions", 0.0)
     periods = marked_periods(annotation)
-    related = _related(archive, annotation, periods, chosen)
+    related = _related(archive, annotation, periods, settings)
     spaces = _spaces(annotation, request, periods, related)
     tables = _tables(archive, request, spaces, watch)
     found = reason_of(
-        tables, periods, None if related is None else related.periods, chosen, _second_part(watch.progress)
+        tables, periods, None if related is None else related.periods, settings, _second_part(watch.progress)
     )
     others = (note for note in found.notes if note != NO_RELATED)  # the notes of this module explain that
     found = replace(found, notes=(*annotation.notes, *_notes_of_related(annotation, related), *others))

@@ -75,7 +75,7 @@ class UsualRun:
     def run(self) -> int:
         """Run the query for its side effect; returns how many functions were compiled."""
         with compiled_first(), counting_compilations() as found:
-            table_of(answers(self.query, usual_events(self.events), Options(numeric=self.numeric)))
+            table_of(answers(self.query, usual_events(self.events), Options()))
         return sum(found.values())
 
 
@@ -98,15 +98,15 @@ def run_all(found: list[UsualRun], processes: int, done: Callable[[UsualRun, int
             done(running[future], future.result())
 
 
-def usual_events(count: int, keys: int = 20, seed: int = 3) -> pa.Table:
+def usual_events(count: int) -> pa.Table:
     """Events of types A, B and C, two per second, some of one key at one time."""
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(3)
     return pa.table(
         {
             "id": np.arange(count),
             "time": np.arange(count) // 2,
             "type": pa.array(np.array(["A", "B", "C"])[random.integers(0, 3, count)]),
-            "key": random.integers(0, max(keys, count // 1_000), count),
+            "key": random.integers(0, max(20, count // 1_000), count),
             "price": random.integers(0, 10_000, count) / 100,
         }
     )
