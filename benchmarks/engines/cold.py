@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from trendloom.engines.precompile_queries import USUAL, usual_events
+from trendloom.engines.precompile import USUAL, usual_events
 
 EVENTS = 20_000
 COMMAND = """

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 PATHS = ("general", "reduced", "direct", "cut")
-"""Names of `trendloom.engines.spark.allowed_paths.Path`; those that a query does not allow are left out."""
+"""Names of `trendloom.engines.spark.plan_steps.Path`; those that a query does not allow are left out."""
 
 KEYED = "RETURN key, COUNT(*) PATTERN SEQ(A+, B) WHERE [key] GROUP BY key WITHIN 100000 s SLIDE 100000 s"
 HOT = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 100 s SLIDE 100 s"
@@ -102,9 +102,9 @@ def _add(
 def by_path(df: DataFrame, text: str, path: str, file: FilePath) -> DataFrame | None:
     """The rows of a query computed along one path; None where the query or the data do not allow it."""
     from trendloom.engines.spark import batch
-    from trendloom.engines.spark.allowed_paths import Path, obstacle
     from trendloom.engines.spark.answers import bind_all, job_of
     from trendloom.engines.spark.frames import describe
+    from trendloom.engines.spark.plan_steps import Path, obstacle
     from trendloom.options import Options
     from trendloom.runtime.planning import plan_query
     from trendloom.runtime.reading import queries_of

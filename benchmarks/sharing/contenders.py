@@ -198,7 +198,7 @@ class Contest:
 
     def _results(self, group: QueryGroup, events: Events, shared: Shared) -> GroupResults:
         def stream() -> Stream:
-            return local.stream_of_columns(group.scanned, group.plan, events, _ignore_ties, shared, self.threads)
+            return local.stream_of(group, events, _ignore_ties, shared, self.threads)
 
         return local.results_of(group, stream)
 
@@ -248,7 +248,7 @@ class Contest:
         return work
 
     def _block_of(self, group: QueryGroup, shared: Shared) -> Block:
-        stream = local.stream_of_columns(group.scanned, group.plan, self.events, shared=shared, threads=self.threads)
+        stream = local.stream_of(group, self.events, shared=shared, threads=self.threads)
         return build_block(group, stream)[0]
 
     def alone_after_all(self) -> int:

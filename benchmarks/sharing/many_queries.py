@@ -19,7 +19,7 @@ import trendloom as tl
 from benchmarks.cases.counts import in_one_text, plain_queries
 from benchmarks.cases.events import same_rows
 from benchmarks.harness.report import Curve, Report, Timing, race
-from trendloom.engines.precompile_queries import usual_events
+from trendloom.engines.precompile import usual_events
 
 QUERIES = 20
 SIZES = (1, 5, 20)

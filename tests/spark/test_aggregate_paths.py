@@ -13,10 +13,10 @@ from tests.property.compare import rows_of
 
 import trendloom as tl
 from trendloom.engines.spark import batch
-from trendloom.engines.spark.allowed_paths import Path
 from trendloom.engines.spark.answers import bind_all, job_of
-from trendloom.engines.spark.error_transport import unwrap
+from trendloom.engines.spark.errors import unwrap
 from trendloom.engines.spark.frames import describe
+from trendloom.engines.spark.plan_steps import Path
 from trendloom.errors import DataError, OptionError, RunError
 from trendloom.options import Options
 from trendloom.runtime.planning import plan_query

@@ -22,8 +22,8 @@ from trendloom.cli.main import app
 from trendloom.cli.options import read_query
 from trendloom.engines.spark.streaming.metrics import Metrics
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
-from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sources import open_source, parse_source
+from trendloom.engines.spark.streaming.stream import StreamSettings
 from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
 from trendloom.errors import QueryWarning, TrendloomError
 from trendloom.options import Options
@@ -122,7 +122,7 @@ def test_queries_come_and_go_while_the_stream_runs(spark: Any, tmp_path: Path) -
         open_source(spark, parse_source(str(days))), Options(engine="spark"),
         StreamSettings(f"{DELAY} seconds", 2), state,
         queries_of(file.read_text()), WorkloadWatch(story.on_warning, story.on_refusal),
-        look=partial(read_query, str(file)), heeded=file.read_text(),
+        look=partial(read_query, str(file)), last_seen=file.read_text(),
     )  # fmt: skip
     rows = story.workload.first_rows()
     sink = to_sqlite(str(tmp_path / "rows.db"), "found")

@@ -8,7 +8,7 @@ from typing import Any
 import pyarrow as pa
 
 import trendloom as tl
-from trendloom.engines.precompile_queries import USUAL, usual_events
+from trendloom.engines.precompile import USUAL, usual_events
 from trendloom.engines.spark.session import is_started
 from trendloom.engines.spark.tasks import code_to_send
 from trendloom.kernels.jit.interpreted import compiled_first

@@ -125,14 +125,14 @@ def test_detect_and_run_take_the_same_path_by_default(
     events = [{"time": t, "type": "AB"[t % 2], "k": t % 3, "x": t} for t in range(200)]
     pq.write_table(pa.Table.from_pylist(events), tmp_path / "events.parquet", row_group_size=50)
     taken: list[str] = []
-    attempt = paths._try
+    attempt = paths._PathAttempt.on
 
-    def noted(path: Any, *given: Any, **more: Any) -> Any:
-        found = attempt(path, *given, **more)
+    def noted(attempted: Any, path: Any) -> Any:
+        found = attempt(attempted, path)
         taken.append(f"{path.value}: {'refused' if isinstance(found, str) else 'taken'}")
         return found
 
-    monkeypatch.setattr(paths, "_try", noted)
+    monkeypatch.setattr(paths._PathAttempt, "on", noted)
     for source in (spark.read.parquet(str(tmp_path / "events.parquet")), str(tmp_path / "events.parquet")):
         ran = sorted(map(str, tl.run(query, source, engine="spark").to_pylist()))
         by_run, taken[:] = list(taken), []

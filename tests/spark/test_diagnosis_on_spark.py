@@ -19,9 +19,9 @@ from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import Formula, Operator, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
 from trendloom.diagnosis.request import ignore_progress
-from trendloom.engines.spark.diagnosis import features
-from trendloom.engines.spark.diagnosis.features import features_on_spark
-from trendloom.engines.spark.diagnosis.monitors import archive_alerts, panes_of
+from trendloom.engines.spark import features
+from trendloom.engines.spark.features import features_on_spark
+from trendloom.engines.spark.monitors import archive_alerts, panes_of
 from trendloom.errors import ArchiveWarning, OptionError, RunError
 from trendloom.model.time import TimeAxis
 from trendloom.spark import watch

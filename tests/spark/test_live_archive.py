@@ -26,7 +26,7 @@ from typer.testing import CliRunner
 import trendloom as tl
 from trendloom.archive import Archive, open_archive
 from trendloom.cli.main import app
-from trendloom.engines.spark.archive import streaming as live
+from trendloom.engines.spark import archive as live
 
 WORDS = ["stream", "q.tql", "--source", "parquet:days", "--checkpoint", "state", "--buckets", "2", "--max-files", "1",
          "--sink", "parquet:rows", "--archive", "plant", "--archive-chunk", "50s"]  # fmt: skip

@@ -22,7 +22,7 @@ from trendloom.cli.main import app
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.formula import Formula, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor
-from trendloom.engines.spark.diagnosis.live_monitors import NOTE, live_alerts
+from trendloom.engines.spark.monitors import NOTE, live_alerts
 from trendloom.engines.spark.streaming.service import AVAILABLE_NOW, Service, serve
 from trendloom.engines.spark.streaming.sources import open_source, parse_source
 from trendloom.errors import DataError, OptionError, StateError

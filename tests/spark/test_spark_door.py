@@ -15,9 +15,9 @@ import pytest
 
 import trendloom as tl
 from trendloom.engines.spark import batch
-from trendloom.engines.spark.allowed_paths import Path as Way
 from trendloom.engines.spark.answers import job_of
 from trendloom.engines.spark.frames import open_frame
+from trendloom.engines.spark.plan_steps import Path as Way
 from trendloom.errors import DataError, OptionError
 from trendloom.logical.bind import bind
 from trendloom.options import Options

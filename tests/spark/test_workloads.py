@@ -111,7 +111,7 @@ def test_all_queries_that_cannot_run_are_named(events: Any) -> None:
 
 def plan_of(frame: Frame, text: str) -> str:
     workload = planned(frame, text)
-    partition_groups = one_job.meetings_of(workload, workload.key_sets, lambda one: job_of(frame, "exact", one))
+    partition_groups = one_job.partition_groups_of(workload, workload.key_sets, lambda one: job_of(frame, "exact", one))
     found: str = one_job.parcels(frame.df, partition_groups)._jdf.queryExecution().executedPlan().toString()
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from typer.testing import CliRunner
 
@@ -66,11 +67,11 @@ def test_refusals_in_explain_are_spelled_alike(tmp_path: Path) -> None:
 
 
 def test_a_task_on_spark_takes_the_door_of_its_driver_along() -> None:
-    def body(_job: object, _batches: object) -> object:
+    def body(_batches: object) -> object:
         raise DataError("wrong", hint=option("numeric", "log"))
 
     with at_door(Door.COMMAND):
-        task = Task(None, body)  # type: ignore[arg-type]
+        task = Task(body, (), pa.schema([]), open_door(), None)  # type: ignore[arg-type]
     (told,) = task(iter(()))
     assert "--numeric log" in told.column(told.num_columns - 1)[0].as_py()
     assert open_door() is Door.PYTHON

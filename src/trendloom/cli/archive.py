@@ -199,10 +199,10 @@ def _archived(
 
     watch = watch_of(shown, [], quiet=messages.quiet, debug=messages.debug)
     if options.engine == "spark":
-        from trendloom.engines.spark.prerequisites import require_spark
+        from trendloom.engines.spark.session import require_spark
 
         require_spark()
-        from trendloom.engines.spark.archive.batch import archive_on_spark
+        from trendloom.engines.spark.archive import archive_on_spark
 
         return archive_on_spark(request, events, options, watch)
     from trendloom.engines.local.archive import archive_locally

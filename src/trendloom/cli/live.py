@@ -29,11 +29,10 @@ from trendloom.cli.console import (
 from trendloom.cli.options import read_query
 from trendloom.cli.watch import Screen, console_of, show_table, watching
 from trendloom.diagnosis.monitors import Monitor, find_monitor
-from trendloom.engines.spark.precheck import check_live
 from trendloom.engines.spark.streaming.service import Service, serve
-from trendloom.engines.spark.streaming.settings import StreamSettings
 from trendloom.engines.spark.streaming.sinks import lasting_forms
 from trendloom.engines.spark.streaming.sources import note_columns, open_source
+from trendloom.engines.spark.streaming.stream import StreamSettings, check_live
 from trendloom.errors import OptionError, QueryWarning, TrendloomError
 from trendloom.options import Options
 from trendloom.runtime.reading import queries_of
@@ -41,10 +40,9 @@ from trendloom.streaming.connectors import Sink, Source, check_file, check_folde
 
 if TYPE_CHECKING:
     from trendloom.archive import Archive
-    from trendloom.engines.spark.archive.streaming import LiveArchive
+    from trendloom.engines.spark.archive import LiveArchive, LiveArchiver
     from trendloom.engines.spark.streaming.metrics import Metrics
-    from trendloom.engines.spark.streaming.service import PlannedRestart
-    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, StreamArchiver
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload
     from trendloom.model.schema import Schema
 
 
@@ -162,8 +160,8 @@ class OpenedStream:
     rows: Any
     schema: Schema
     spark: Any
-    restart: PlannedRestart | None = None
-    archiver: StreamArchiver | None = None
+    restart: ChangingWorkload | None = None
+    archiver: LiveArchiver | None = None
 
 
 def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service, report: Report) -> None:
@@ -192,7 +190,7 @@ def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service
 
 def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
     """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
-    from trendloom.engines.spark.archive.streaming import LiveArchiver
+    from trendloom.engines.spark.archive import LiveArchiver
     from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
     from trendloom.spark import session
 
@@ -212,7 +210,7 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
         queries_of(request.text, options.query),
         WorkloadWatch(voice.warn, voice.refuse),
         look=None if file is None else partial(read_query, file),
-        heeded=request.text,
+        last_seen=request.text,
         archiver=None if request.archive is None else LiveArchiver(request.archive, options.numeric),
     )
     workload.first_rows()
@@ -331,7 +329,7 @@ def serve_monitors(request: MonitorRequest, report: Report) -> None:
 
 def _opened_monitors(request: MonitorRequest, archive: Archive, monitors: list[Monitor]) -> OpenedStream:
     """The alerts over a stream of events; whole numbers count what they count in the archive, unless said otherwise."""
-    from trendloom.engines.spark.diagnosis.live_monitors import live_alerts
+    from trendloom.engines.spark.monitors import live_alerts
     from trendloom.spark import session
 
     options = replace(request.options, time_unit=request.options.time_unit or archive.unit)

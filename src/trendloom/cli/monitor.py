@@ -105,7 +105,7 @@ def _alerts(
         from trendloom.diagnosis.monitors import run_monitor
 
         return run_monitor(archive, found, *bounds)
-    from trendloom.engines.spark.diagnosis.monitors import archive_alerts
+    from trendloom.engines.spark.monitors import archive_alerts
     from trendloom.engines.spark.session import session
 
     with spark_prints_into(None, debug=debug):

@@ -50,16 +50,16 @@ class StreamCommand(TyperCommand):
 @command_options("stream")
 def stream(live: StreamOptions, options: Options, messages: Messages, query_file: MaybeQueryFile = None) -> None:
     """Run queries over events as they come and give out rows once they are certain."""
-    from trendloom.engines.spark.prerequisites import require_spark
+    from trendloom.engines.spark.session import require_spark
 
     require_spark()
     from trendloom.archive.settings import local_root
     from trendloom.cli.live import MonitorRequest, Report, Request, serve_monitors, serve_request
-    from trendloom.engines.spark.archive.streaming import LiveArchive
+    from trendloom.engines.spark.archive import LiveArchive
     from trendloom.engines.spark.streaming.service import Service
-    from trendloom.engines.spark.streaming.settings import absolute
     from trendloom.engines.spark.streaming.sinks import parse_sink
     from trendloom.engines.spark.streaming.sources import parse_source
+    from trendloom.engines.spark.streaming.stream import absolute
 
     options = replace(options, engine="spark")
     settings = _pairs(live.conf, "conf") | ({"spark.jars.packages": live.packages} if live.packages else {})

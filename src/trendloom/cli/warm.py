@@ -31,7 +31,7 @@ def warm(
     ] = None,
 ) -> None:  # fmt: skip
     """Compile what the usual kinds of queries need, once for this version, machine and user."""
-    from trendloom.engines.precompile_queries import UsualRun, run_all, usual_runs
+    from trendloom.engines.precompile import UsualRun, run_all, usual_runs
     from trendloom.kernels.jit.compiled import code_folder
 
     wanted, compiled = usual_runs(), 0

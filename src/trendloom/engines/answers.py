@@ -1,12 +1,13 @@
-"""Queries over one stream on the engine asked for: every engine has a door of this name, which plans before it runs.
+"""Queries over one stream on an engine: each has a function `answers`, which plans before it runs.
 
 Everything that can be refused is refused before the first query runs.
 """
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 
 import pyarrow as pa
@@ -24,25 +25,43 @@ from trendloom.runtime.warnings import Warn, report_warnings, warn_in_python
 
 @dataclass(frozen=True)
 class Watch:
-    """What a caller wants to hear while queries run."""
+    """Callbacks for the time that queries run."""
 
-    progress: Callable[[int], None] | None = None  # how many matches were found so far
+    progress: Callable[[int], None] | None = None  # number of matches found so far
     unsorted: Callable[[], None] | None = None
-    foreseen: Callable[[str], None] | None = None  # how many matches there will be
+    foreseen: Callable[[str], None] | None = None  # number of matches there will be
     starting: Callable[[], AbstractContextManager[None]] = nullcontext  # around the start of Spark
     warn: Warn = warn_in_python
-    compiling: Callable[[str | None], None] | None = None  # what is compiled, and None when that is over
+    compiling: Callable[[str | None], None] | None = None  # name of a function being compiled, and None at the end
     beforehand: Callable[[str], None] = lambda text: warn_in_python(QueryWarning(text))  # what is about to take long
 
 
 UNWATCHED = Watch()
 
 
+@contextmanager
+def repeatedly(call: Callable[[], object], seconds: float) -> Iterator[None]:
+    """Call a function every so many seconds while the body runs, from another thread."""
+    done = threading.Event()
+
+    def repeat() -> None:
+        while not done.wait(seconds):
+            call()
+
+    thread = threading.Thread(target=repeat, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
 @dataclass(frozen=True, eq=False)
 class Answer:
     """One query of the workload and its rows, computed as they are read.
 
-    `passed` says how many events of each type pass the conditions on them alone; None where times are imprecise.
+    `passed` describes how many events of each type pass the conditions on them alone; None where times are imprecise.
     """
 
     plan: Plan
@@ -50,7 +69,7 @@ class Answer:
     passed: Callable[[], str] | None = field(default=None, repr=False)
 
     def without_rows(self) -> str:
-        """What to say where there is no row: that is an answer, too, but often not the one that was hoped for."""
+        """The message where there is no row."""
         having = isinstance(self.plan.output, Aggregation) and self.plan.output.having is not None
         what = "no row: there is no match, or none of a group that HAVING keeps" if having else "no match"
         passed = "" if self.passed is None else f"; events that pass the conditions on them alone: {self.passed()}"
@@ -68,9 +87,9 @@ def answers(text: str, source: object, options: Options, watch: Watch = UNWATCHE
 def _answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
-    """What reading the events brought up, and the answers."""
+    """Warnings about the events, and the answers."""
     if options.engine == "spark":
-        from trendloom.engines.spark.prerequisites import require_spark
+        from trendloom.engines.spark.session import require_spark
 
         require_spark()
         from trendloom.engines.spark.answers import answers as on_spark
@@ -91,11 +110,11 @@ def _answers(
 
 
 def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
-    """The same answer; whoever reads it is told once of aggregates that doubles cannot hold."""
+    """The same answer, with one warning of aggregates that doubles cannot hold."""
 
     totals = [value.name for value in answer.plan.output.values] if isinstance(answer.plan.output, Aggregation) else []
 
-    def told() -> Iterator[pa.RecordBatch]:
+    def warned() -> Iterator[pa.RecordBatch]:
         infinite: set[str] = set()
         for batch in answer.batches:
             infinite |= {name for name in totals if _infinite(batch.column(name))}
@@ -105,7 +124,7 @@ def _warning_of_infinity(answer: Answer, watch: Watch) -> Answer:
             warning = QueryWarning(f"{listed}: infinite in some rows; {option('numeric', 'log')} holds any size")
             watch.warn(warning, answer.plan.name)
 
-    return replace(answer, batches=told())
+    return replace(answer, batches=warned())
 
 
 def _infinite(column: pa.Array) -> bool:

@@ -31,7 +31,7 @@ from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.logical.display import show_duration
 
 OF_READING = 0.85
-"""The share of a diagnosis that goes into reading events and making features."""
+"""The share of progress for reading events and making features."""
 
 
 @dataclass(frozen=True)
@@ -49,25 +49,24 @@ def diagnose_archive(
     archive: Archive,
     request: DiagnosisRequest,
     *,
-    settings: Settings | None = None,
     watch: DiagnosisWatch = UNWATCHED_DIAGNOSIS,
     save_as: str | None = None,
 ) -> Diagnosis:
     """The reason why the marked intervals are abnormal; kept as a monitor, if `save_as` names one."""
-    chosen = settings or Settings()
+    settings = Settings()
     check_monitor_name(save_as)
     check_functions(request.functions or FUNCTIONS, request.features)
     annotation = annotate(archive, request)
     refuse_without_events(archive, annotation)
     watch.progress("related partitions", 0.0)
     periods = marked_periods(annotation)
-    related = _related(archive, annotation, periods, chosen)
-    asked = _asked(annotation, request, periods, related)
-    tables = _tables(archive, request, asked, watch)
+    related = _related(archive, annotation, periods, settings)
+    spaces = _spaces(annotation, request, periods, related)
+    tables = _tables(archive, request, spaces, watch)
     found = reason_of(
-        tables, periods, None if related is None else related.periods, chosen, _second_part(watch.progress)
+        tables, periods, None if related is None else related.periods, settings, _second_part(watch.progress)
     )
-    others = (note for note in found.notes if note != NO_RELATED)  # ours says why there are none
+    others = (note for note in found.notes if note != NO_RELATED)  # the notes of this module explain that
     found = replace(found, notes=(*annotation.notes, *_notes_of_related(annotation, related), *others))
     if save_as is None:
         return found
@@ -113,7 +112,7 @@ def refuse_without_events(archive: Archive, annotation: Annotation) -> None:
 
 
 def marked_periods(annotation: Annotation) -> tuple[Period, ...]:
-    """What was marked, as periods."""
+    """The marked stretches as periods."""
 
     def period(one: AnnotatedStretch, *, abnormal: bool) -> Period:
         return Period(one.low, one.high, abnormal, one.partition.key)
@@ -142,19 +141,19 @@ def _notes_of_related(annotation: Annotation, related: RelatedPeriods | None) ->
         why = f"no other partition has the same {by}" if by else "partitions of this query have no dimension attributes"
         return (f"{why}, so false positives were not looked for",)
     count = len({period.partition for period in related.periods})
-    told = (
+    used = (
         f"{len(annotation.related):,} related partitions (by {by}): {len(related.periods):,} periods of {count:,} used"
     )
-    return (told + (f", {related.uncertain:,} uncertain ones left out" if related.uncertain else ""), *related.notes)
+    return (used + (f", {related.uncertain:,} uncertain ones left out" if related.uncertain else ""), *related.notes)
 
 
 # ------------------------------------------------------------------------------------------------- features
 
 
-def _asked(
+def _spaces(
     annotation: Annotation, request: DiagnosisRequest, periods: Sequence[Period], related: RelatedPeriods | None
 ) -> tuple[WindowedSpace, ...]:
-    """Which windows and features: those of all periods, for every window size."""
+    """The windows and features of all periods, for every window size."""
     others = () if related is None else related.periods
     left_out = left_out_of(annotation, periods, others)
     found = []
@@ -179,7 +178,7 @@ def left_out_of(annotation: Annotation, periods: Sequence[Period], others: Seque
 
 
 def _unmarked(one: Period, marked: Sequence[Period]) -> list[tuple[int, int]]:
-    """What is left of a period without the time that was marked, where the marked series alone is left out."""
+    """The stretches of a period without the marked times, in which the marked series alone is left out."""
     free = [(one.low, one.high)]
     for other in marked:
         free = [
@@ -192,18 +191,18 @@ def _unmarked(one: Period, marked: Sequence[Period]) -> list[tuple[int, int]]:
 
 
 def _tables(
-    archive: Archive, request: DiagnosisRequest, asked: Sequence[WindowedSpace], watch: DiagnosisWatch
+    archive: Archive, request: DiagnosisRequest, spaces: Sequence[WindowedSpace], watch: DiagnosisWatch
 ) -> tuple[FeatureTable, ...]:
     if request.engine == "local":
-        return features_of_archive(archive, asked, _first_part(watch.progress))
-    from trendloom.engines.spark.diagnosis.features import features_on_spark
+        return features_of_archive(archive, spaces, _first_part(watch.progress))
+    from trendloom.engines.spark.features import features_on_spark
     from trendloom.engines.spark.session import session
 
     watch.progress("starting Spark", 0.0)
     with watch.starting():
         spark = session(request.master, name="trendloom diagnose")
     watch.progress("features, on Spark", 0.1 * OF_READING)
-    return features_on_spark(spark, archive, asked)
+    return features_on_spark(spark, archive, spaces)
 
 
 def _first_part(progress: Progress) -> Progress:

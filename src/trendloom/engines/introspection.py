@@ -1,9 +1,9 @@
 """Look at queries without running them: CHECK and EXPLAIN.
 
 Both need no more than a schema. For Parquet that is in the footers of the files; of the events the type column alone is
-read, to tell which types there are, and whole numbers of time whose unit is not given; of a workload that is explained
-also the keys, to tell how many there are. (Where a kernel builds something
-of the events first, as a graph, it is shown; for that they are read.)
+read, for the set of types, and whole numbers of time whose unit is not given; of a workload that is explained also the
+keys, for their number. (Where a kernel builds something of the events first, as a graph, it is shown; for that they are
+read.)
 Without any events a schema is *assumed*: every attribute that the query names is there and fits everywhere, so what is
 still wrong is wrong for all data (unknown variables, a NOT out of place, ...).
 """
@@ -66,9 +66,9 @@ def check_text(text: str, schema_or_events: object, options: Options) -> list[Qu
 
 @dataclass(frozen=True)
 class Explained:
-    """Queries explained: for people to read, and as what a picture is drawn of.
+    """Queries explained: as text, and as the plans that a picture is drawn of.
 
-    `shared`: what was weighed for each group of queries that may share work.
+    `shared`: the alternatives that were considered for each group of queries that may share work.
     """
 
     text: str
@@ -79,9 +79,9 @@ class Explained:
 def explain_queries(
     text: str, events: object, options: Options, *, analyze: bool = False, checkpoint: str | None = None
 ) -> Explained:
-    """The plans of all queries of a text; `analyze` also runs them and says what that took.
+    """The plans of all queries of a text; `analyze` also runs them and shows what that took.
 
-    `checkpoint`: that of a live stream, whose earlier batches tell what is to be expected.
+    `checkpoint`: that of a live stream, whose earlier batches give statistics.
     """
     if analyze and events is None:
         raise OptionError("analyze runs the query, so it needs events", hint=f"give {option('events', 'FILE')}")
@@ -92,11 +92,11 @@ def explain_queries(
     if events is not None:
         with_events = [_with_events(plan, events, options, analyze) for plan in plans]
         sections = ["\n\n".join([section, *more]) for section, more in zip(sections, with_events, strict=True)]
-    told = ([ASSUMED] if events is None and options.schema is None else []) + [str(warning) for warning in reading]
-    remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in told]
-    # A batch on Spark is planned before anybody has looked at its events.
-    told_of_all = _with_types_and_keys(known, source) if options.engine != "spark" or earlier else nothing_known
-    workload, shared = _shared(plans, events if analyze else None, options, told_of_all)
+    assumed = [ASSUMED] if events is None and options.schema is None else []
+    remarks = ["\n".join(f"-- {line}" for line in one.splitlines()) for one in (*assumed, *map(str, reading))]
+    # A batch on Spark is planned before its events are read.
+    of_workload = _with_types_and_keys(known, source) if options.engine != "spark" or earlier else nothing_known
+    workload, shared = _shared(plans, events if analyze else None, options, of_workload)
     sections += [] if workload is None else [_workload_section(workload, options.engine, shared)]
     return Explained("\n\n".join([*remarks, *sections]), tuple(plans), shared)
 
@@ -104,7 +104,7 @@ def explain_queries(
 def _shared(
     plans: list[Plan], run_over: object, options: Options, known: StatisticsOf
 ) -> tuple[PhysicalWorkload | None, tuple[Considered, ...]]:
-    """The queries together, and what was weighed for those that may share work; over events they are tried."""
+    """The queries together, and the alternatives for those that may share work; measured, if there are events."""
     workload = _workload(plans, options, known)
     if workload is None or run_over is None or not workload.shared_groups:
         return workload, () if workload is None else tuple(one.considered for one in workload.shared_groups)
@@ -118,7 +118,7 @@ def _shared(
 
 
 def _workload_section(workload: PhysicalWorkload, engine: str, shared: Sequence[Considered]) -> str:
-    """What the queries have in common."""
+    """The section about what the queries share."""
     from trendloom.planner.sharing.display import describe_sharing
 
     below = (_steps_on(engine).describe_workload(workload), *map(describe_sharing, shared))
@@ -138,7 +138,7 @@ def _workload(plans: list[Plan], options: Options, known: StatisticsOf) -> Physi
 
 
 def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | None) -> StatisticsOf:
-    """The same, and how many events of each type and how many keys files have, whose columns are read for that."""
+    """The same statistics, with the numbers of events by type and of keys in files, whose columns are read for that."""
     if not isinstance(source, ParquetFiles):
         return known
     from trendloom.runtime.analysis.statistics import spread_in
@@ -163,7 +163,7 @@ def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | No
 
 
 def _earlier(checkpoint: str) -> Figures:
-    """What a stream has counted so far."""
+    """The figures of a stream so far."""
     found = figures_at(checkpoint)
     if found.batch < 0:
         raise OptionError(
@@ -196,7 +196,7 @@ def _physical_on(engine: str, plan: Plan, statistics: Statistics) -> Branch:
 
 
 def _steps_on(engine: str) -> Any:
-    """The room of an engine that tells what it does."""
+    """The module of an engine that describes its steps."""
     from trendloom.engines.local import plan_steps as local
     from trendloom.engines.spark import plan_steps as spark
 
@@ -204,7 +204,7 @@ def _steps_on(engine: str) -> Any:
 
 
 def _remembered(known: StatisticsOf) -> StatisticsOf:
-    """The same, but what is known of a plan is found out once, though several ask for it."""
+    """The same statistics, computed once for each plan."""
     found: dict[int, tuple[Plan, Statistics]] = {}  # with the plan, so that its number stays its own
 
     def of(plan: Plan) -> Statistics:
@@ -216,7 +216,7 @@ def _remembered(known: StatisticsOf) -> StatisticsOf:
 
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:
-    """What is known of the events without reading more of them."""
+    """Statistics of the events that need no further reading."""
     from trendloom.runtime.analysis.statistics import statistics_of_events, statistics_of_footers
 
     if earlier is not None:
@@ -230,14 +230,13 @@ def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figur
 
 
 def _with_events(plan: Plan, events: object, options: Options, analyze: bool) -> list[str]:
-    """What only the events can tell; they are read for kernels that build something of them, and for `analyze`."""
+    """Sections about the events, which are read for kernels that build something of them, and for `analyze`."""
     if isinstance(events, Schema | pa.Schema):
         return []
     physical = _runnable(plan, options)
     if not analyze and (physical is None or not physical.chosen.builds):
         return []
-    from trendloom.engines.estimates_compared import describe_run
-    from trendloom.engines.measured_run import look_at
+    from trendloom.engines.measured_run import describe_run, look_at
     from trendloom.runtime.analysis.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, for_queries(options, (plan.query,)))
@@ -254,12 +253,11 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
 
 
 def _runnable(plan: Plan, options: Options, statistics: Statistics = UNKNOWN) -> Physical | None:
-    """The plan of the local engine; None where another engine is asked for, or this one refuses."""
+    """The plan of the local engine; None on the reference engine, or where no algorithm takes the query."""
     from trendloom.runtime.planning import plan_query
 
     try:
-        wanted = options.engine != "reference"
-        return plan_query(plan, options.limits, statistics=statistics) if wanted else None
+        return None if options.engine == "reference" else plan_query(plan, options.limits, statistics=statistics)
     except PlanError:
         return None
 
@@ -267,7 +265,7 @@ def _runnable(plan: Plan, options: Options, statistics: Statistics = UNKNOWN) ->
 def _plans(
     text: str, source: object, options: Options
 ) -> tuple[Sequence[QueryWarning], list[Plan], Events | ParquetFiles | None]:
-    """What the events bring up, the queries bound to them, and the events as far as they were looked at."""
+    """Warnings about the events, the queries bound to them, and the events as far as they were read."""
     queries = queries_of(text, options.query)
     options = for_queries(options, queries)
     if source is None and options.schema is not None:
@@ -283,16 +281,16 @@ def _plans(
 
 
 def schema_of(source: object, options: Options) -> tuple[Sequence[QueryWarning], Schema]:
-    """The schema of a stream: given, or of an Arrow schema, a file or a frame; events are read only where needed.
+    """Warnings about a stream, and its schema: given, or of an Arrow schema, a file or a frame.
 
-    Also what is probably not meant, as far as the events were looked at.
+    Events are read only where needed.
     """
     reading, schema, _ = _looked_at(source, options)
     return reading, schema
 
 
 def _looked_at(source: object, options: Options) -> tuple[Sequence[QueryWarning], Schema, Events | ParquetFiles | None]:
-    """The same, and the events, or the files whose footers were read."""
+    """As `schema_of`, and the events, or the files whose footers were read."""
     if isinstance(source, Schema | pa.Schema):
         refuse_schema([] if options.schema is None else list(parse_schema(options.schema)), "what was given")
         return (), source if isinstance(source, Schema) else schema_of_columns(source, options), None
@@ -323,17 +321,17 @@ def _schema_of_parquet(found: ParquetFiles, options: Options) -> tuple[Sequence[
 
 
 def _bind_assumed(query: tree.Query, options: Options) -> Plan:
-    """Bind to the first assumed schema that fits; where none does, the first one's error tells best.
+    """Bind to the first assumed schema that fits; where none does, raise the error of the first.
 
-    Options that do not fit an axis say that the times are not of it.
+    Options that do not fit an axis mean that the times are not of it.
     """
-    told: list[BindError | OptionError] = []
+    found: list[BindError | OptionError] = []
     for axis in _axes(query, options):
         try:
             return bind(query, _assumed(query, axis, options))
         except (BindError, OptionError) as error:
-            told.append(error)
-    raise next((error for error in told if isinstance(error, BindError)), told[0])
+            found.append(error)
+    raise next((error for error in found if isinstance(error, BindError)), found[0])
 
 
 def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:

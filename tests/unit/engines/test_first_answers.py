@@ -13,10 +13,8 @@ from typer.testing import CliRunner
 
 import trendloom as tl
 from trendloom.cli.main import app
-from trendloom.engines import precompile as rehearsal
-from trendloom.engines import precompile_queries as usual
-from trendloom.engines.precompile import made_up
-from trendloom.engines.precompile_queries import MORE, USUAL, usual_events
+from trendloom.engines import precompile
+from trendloom.engines.precompile import MORE, USUAL, made_up, usual_events
 from trendloom.kernels.jit.interpreted import interpreted_only
 from trendloom.options import Options
 from trendloom.runtime.reading import load, queries_of
@@ -26,7 +24,7 @@ MOST = {"rows, contiguous": 34, "COMPLETE TRENDS": 24}
 
 EACH = """
 import json, sys
-from trendloom.engines.precompile_queries import USUAL, UsualRun
+from trendloom.engines.precompile import USUAL, UsualRun
 names = json.loads(sys.argv[1])
 print(json.dumps({name: UsualRun(name, USUAL[name], 500).run() for name in names}))
 """
@@ -53,7 +51,7 @@ def first(cache: Path) -> dict[str, int]:
 
 FIRST = """
 import json
-from trendloom.engines.precompile_queries import USUAL, usual_events
+from trendloom.engines.precompile import USUAL, usual_events
 from trendloom.engines.answers import answers, table_of
 from trendloom.options import Options
 from trendloom.kernels.jit.compiled import counting_compilations
@@ -90,8 +88,8 @@ def test_a_second_process_compiles_nothing(first: dict[str, int], cache: Path) -
 
 def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TRENDLOOM_CACHE", str(tmp_path))
-    few = [usual.UsualRun("rows, contiguous", USUAL["rows, contiguous"], 500)]
-    monkeypatch.setattr(usual, "usual_runs", lambda: few)
+    few = [precompile.UsualRun("rows, contiguous", USUAL["rows, contiguous"], 500)]
+    monkeypatch.setattr(precompile, "usual_runs", lambda: few)
     said = [CliRunner().invoke(app, ["warm", "--processes", "1"]) for _ in range(2)]
     assert [one.exit_code for one in said] == [0, 0]
     assert "functions compiled: 1 kinds of queries are ready" in said[0].output
@@ -100,20 +98,20 @@ def test_warm_compiles_ahead_and_says_so(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_what_is_compiled_ahead_are_usual_queries_over_few_and_many_events() -> None:
-    found = usual.usual_runs()
+    found = precompile.usual_runs()
     assert {one.query for one in found} == {*USUAL.values(), *MORE.values()}
-    assert {one.events > usual.MANY for one in found} == {True, False}
+    assert {one.events > precompile.MANY for one in found} == {True, False}
 
 
 def test_a_rehearsal_over_made_up_events_compiles_what_the_query_needs(tmp_path: Path) -> None:
     """As Spark's driver has it done while Spark starts: only the columns are known."""
     code = (
-        "import sys; from trendloom.engines.precompile_queries import USUAL, usual_events\n"
-        "from trendloom.engines import precompile as rehearsal\n"
+        "import sys; from trendloom.engines.precompile import USUAL, usual_events\n"
+        "from trendloom.engines import precompile\n"
         "from trendloom.options import Options\n"
         "from trendloom.runtime.reading import load, queries_of\n"
-        "rehearsal.begin(queries_of(USUAL['rows, contiguous']), load(usual_events(40_000), Options()), Options())\n"
-        "assert rehearsal._running; rehearsal.wait()"
+        "precompile.begin(queries_of(USUAL['rows, contiguous']), load(usual_events(40_000), Options()), Options())\n"
+        "assert precompile._running; precompile.wait()"
     )
     subprocess.run([sys.executable, "-c", code], env={**os.environ, "TRENDLOOM_CACHE": str(tmp_path)}, check=True)
     assert compiled_apart(tmp_path, ["rows, contiguous"]) == {"rows, contiguous": 0}
@@ -130,10 +128,10 @@ def test_made_up_events_fit_the_query(name: str) -> None:
 
 
 def test_a_source_whose_columns_are_not_known_is_not_rehearsed() -> None:
-    rehearsal.begin(queries_of(USUAL["COUNT(*)"]), object(), Options())
-    assert rehearsal._running == []
+    precompile.begin(queries_of(USUAL["COUNT(*)"]), object(), Options())
+    assert precompile._running == []
 
 
 def test_few_events_are_not_rehearsed() -> None:
-    rehearsal.begin(queries_of(USUAL["COUNT(*)"]), load(usual_events(9), Options()), Options())
-    assert rehearsal._running == []
+    precompile.begin(queries_of(USUAL["COUNT(*)"]), load(usual_events(9), Options()), Options())
+    assert precompile._running == []

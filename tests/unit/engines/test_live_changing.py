@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from trendloom.engines.spark.streaming import workload_changes as changing
-from trendloom.engines.spark.streaming.settings import StreamSettings
+from trendloom.engines.spark.streaming.stream import StreamSettings
 from trendloom.engines.spark.streaming.workload_changes import (
     LEAST_BATCHES,
     LEAST_EVENTS,
@@ -94,7 +94,7 @@ def started(trial: Trial, text: str, place: Any, *texts: str | TrendloomError) -
     watch = WorkloadWatch(lambda note, _: trial.said.append(str(note)), lambda error: trial.refused.append(str(error)))
     workload = ChangingWorkload(
         None, Options(), StreamSettings("1 second", 1), str(place), parse(text), watch,  # type: ignore[arg-type]
-        look=trial.look if texts else None, heeded=text,
+        look=trial.look if texts else None, last_seen=text,
     )  # fmt: skip
     assert workload.first_rows() == "rows 1"  # type: ignore[comparison-overlap]
     return workload

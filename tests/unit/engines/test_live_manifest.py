@@ -10,7 +10,7 @@ import pytest
 from tests.unit.streaming.live_streams import streaming_query
 
 from trendloom.engines.spark.streaming.checkpoint import NAME, agreed, travel_together
-from trendloom.engines.spark.streaming.settings import StreamSettings
+from trendloom.engines.spark.streaming.stream import StreamSettings
 from trendloom.errors import OptionError, RunError, StateError
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis

@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 
 import pytest
 
-from trendloom.engines.spark.error_transport import complaint
+from trendloom.engines.spark.errors import error_text, explained, is_lasting
 from trendloom.engines.spark.streaming import service
-from trendloom.engines.spark.streaming.failures import explained, is_lasting
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
 from trendloom.errors import DataError, OptionError, RunError, StateError, TrendloomError
 from trendloom.streaming.statistics import Figures
@@ -138,7 +137,7 @@ def test_a_disk_that_is_full_is_tried_again_whatever_the_folder_is_called(servin
     ("error", "lasting"), [(StateError("of another query"), True), (RunError("the checkpoint is busy"), False)]
 )
 def test_classes_say_what_lasts(error: TrendloomError, lasting: bool) -> None:
-    carried = explained(RuntimeError(f"[USER_RAISED_EXCEPTION] {complaint(error)} SQLSTATE: P0001"), "state")
+    carried = explained(RuntimeError(f"[USER_RAISED_EXCEPTION] {error_text(error)} SQLSTATE: P0001"), "state")
     assert is_lasting(carried) is lasting
 
 

@@ -12,7 +12,8 @@ from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.engines import answers as engine_answers
-from trendloom.engines.spark.precheck import check_live, checked
+from trendloom.engines.spark.answers import checked
+from trendloom.engines.spark.streaming.stream import check_live
 from trendloom.errors import BindError, ParseError, PlanError, QueryError
 from trendloom.options import Options
 from trendloom.runtime.reading import queries_of

@@ -12,12 +12,10 @@ import pytest
 from tests.unit.engines.toy_kernel import Toy
 
 import trendloom as tl
-from trendloom.engines.spark.allowed_paths import Path, obstacle, ways
-from trendloom.engines.spark.direct_parquet import RowGroups, shares
-from trendloom.engines.spark.reduce import Reduce, multiplied
+from trendloom.engines.spark.plan_steps import Path, obstacle, ways
+from trendloom.engines.spark.reduce import InputPart, RowGroup, Zones, contested, multiplied, reduce_batches, shares
 from trendloom.engines.spark.tasks import Job
 from trendloom.engines.spark.time_cut import segments_of
-from trendloom.engines.spark.time_overlap import InputPart, Zones, contested
 from trendloom.errors import RunError
 from trendloom.kernels.contract import PANE
 from trendloom.logical.bind import bind
@@ -93,11 +91,11 @@ def job_of(query: str, table: pa.Table, numeric: str = "exact") -> Job:
 def by_paths(job: Job, parts: list[pa.Table], zones: Zones | None = None) -> tuple[Any, pa.Table]:
     """What tasks over these parts send, and the rows that one task makes of it."""
     known = [InputPart(min(times), max(times), len(part)) for part in parts if (times := part["time"].to_pylist())]
-    reduce = Reduce(contested(known) if zones is None else zones)
+    found = contested(known) if zones is None else zones
     sent = [
         batch
         for part in parts
-        for batch in reduce(job, iter(part.select(job.schema.names).combine_chunks().to_batches()))
+        for batch in reduce_batches(found, job, iter(part.select(job.schema.names).combine_chunks().to_batches()))
     ]
     partial = multiplied(job, iter(sent))
     assert partial is not None
@@ -163,7 +161,7 @@ def test_every_window_has_one_owner_and_segments_are_as_long_as_windows(slide: i
 
 
 def test_row_groups_go_to_tasks_in_order_and_evenly() -> None:
-    groups = [RowGroups("f", at, at + 1, InputPart(at, at, 10)) for at in range(10)]
+    groups = [RowGroup("f", at, InputPart(at, at, 10)) for at in range(10)]
     divided = shares(groups, 4)
     assert [group for share in divided for group in share] == groups
     assert {len(share) for share in divided} == {2, 3}

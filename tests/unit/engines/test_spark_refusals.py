@@ -17,7 +17,7 @@ from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 import trendloom as tl
 from trendloom.cli.live import Request
 from trendloom.engines.spark import answers
-from trendloom.engines.spark.prerequisites import java_version, require_java
+from trendloom.engines.spark.session import java_version, require_java
 from trendloom.engines.spark.streaming.service import Service
 from trendloom.engines.spark.streaming.sinks import parse_sink
 from trendloom.engines.spark.streaming.sources import COLUMNS, parse_source

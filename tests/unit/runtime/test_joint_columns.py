@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import trendloom as tl
-from trendloom.engines.spark.workload_table import aligned, joint_schema
+from trendloom.engines.spark.tasks import aligned, joint_schema
 from trendloom.errors import OptionError
 from trendloom.io.write import is_exact_text
 from trendloom.runtime.result_columns import joint_schema_of, one_table, with_columns

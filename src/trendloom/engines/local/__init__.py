@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 
 import pyarrow as pa
 
+from trendloom.engines.answers import UNWATCHED, Watch
 from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
 from trendloom.kernels.contract.totals import Widening
-from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime import task
@@ -18,27 +18,17 @@ from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
 from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import warning_of_digits, with_memory
-from trendloom.runtime.result_builder import Progress
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
 from trendloom.runtime.task import GroupResults
 
 
 def run(
-    physical: Physical,
-    events: Events,
-    *,
-    numeric: str = "exact",
-    limit: int | None = None,
-    progress: Progress | None = None,
-    foreseen: Callable[[str], None] | None = None,
-    beforehand: Callable[[str], None] | None = None,
-    threads: int | None = None,
+    physical: Physical, events: Events, *, numeric: str = "exact", limit: int | None = None, threads: int | None = None
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a single query, in batches; see `rows`. `threads`: all cores, if not given."""
     cores = threads or os.cpu_count() or 1
     group = group_of_one(physical).in_numbers(numeric)
-    results = results_of(group, lambda: stream_of_columns(group.scanned, group.plan, events, threads=cores), beforehand)
-    return rows(results, 0, numeric=numeric, limit=limit, progress=progress, foreseen=foreseen)
+    return rows(results_of(group, lambda: stream_of(group, events, threads=cores)), 0, numeric=numeric, limit=limit)
 
 
 def results_of(
@@ -65,48 +55,44 @@ def rows(
     *,
     numeric: str = "exact",
     limit: int | None = None,
-    progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None,
-    foreseen: Callable[[str], None] | None = None,
+    watch: Watch = UNWATCHED,
 ) -> Iterator[pa.RecordBatch]:
     """The rows of a query of a group; at least one batch, so that columns are known where there is no row."""
     physical = results.group.queries[query]
     if physical.aggregates:
         plan, schema = physical.plan, results.stream.table.schema
-        merged = results.partial(query, progress=progress)
+        merged = results.partial(query, progress=watch.progress)
         if merged is None:
             yield empty_batch(aggregate_schema(plan, schema, numeric, pa.int64()))
             return
         result = finish_aggregates(plan, schema, merged, numeric, spark=False)
         yield from result.slice(0, limit).combine_chunks().to_batches() or [empty_batch(result.schema)]
         return
+    foreseen = watch.foreseen
     expected = None if foreseen is None else lambda number: foreseen(str(number))
     yield from task.rows(
-        results.arranged(query), limit=limit, progress=progress, unsorted=unsorted, foreseen=expected, exact=None,
-        threads=results.stream.threads,
+        results.arranged(query), limit=limit, progress=watch.progress, unsorted=watch.unsorted, foreseen=expected,
+        exact=None, threads=results.stream.threads,
     )  # fmt: skip
 
 
 def stream_of(
-    physical: Physical, events: Events, tied: Tied | None = None, shared: Shared | None = None, threads: int = 1
-) -> Stream:
-    """The events with the columns that the query reads."""
-    return stream_of_columns(physical.plan.scan.columns, physical.plan, events, tied, shared, threads)
-
-
-def stream_of_columns(
-    columns: Sequence[str], plan: Plan, events: Events, tied: Tied | None = None, shared: Shared | None = None,
+    group: QueryGroup | Physical,
+    events: Events,
+    tied: Tied | None = None,
+    shared: Shared | None = None,
     threads: int = 1,
-) -> Stream:  # fmt: skip
-    """The events with some columns; the plan is that of any query over them."""
-    table = events.table.select(list(columns))
+) -> Stream:
+    """The events with the columns that a query, or the queries of a group, read."""
+    plan = group.plan
+    table = events.table.select(list(group.scanned if isinstance(group, QueryGroup) else plan.scan.columns))
     kinds = {column.name: column.kind for column in plan.schema.columns}
     shared = Shared() if shared is None else shared
     shared.vectors[plan.schema.type] = events.types
-    return Stream(table, kinds, ticks_of(events), shared.vectors, tied, shared, threads, events.intervals)
+    return Stream(table, kinds, _earliest(events), shared.vectors, tied, shared, threads, events.intervals)
 
 
-def ticks_of(events: Events) -> Array:
+def _earliest(events: Events) -> Array:
     """The times of events; where these are imprecise, the earliest."""
     if events.ticks is not None:
         return events.ticks

@@ -21,7 +21,7 @@ from trendloom.options import Options
 from trendloom.planner.query_group import QueryGroup
 from trendloom.runtime.analysis.position_counts import ask_passed
 from trendloom.runtime.analysis.statistics import statistics_of_stream
-from trendloom.runtime.blocks import Shared, Stream
+from trendloom.runtime.blocks import Shared
 from trendloom.runtime.equal_times import Ties, warning_of_ties
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed
@@ -31,7 +31,7 @@ from trendloom.runtime.task import GroupResults
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, watch: Watch
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
-    """What reading the events brought up, and the answers; rows are computed when they are read."""
+    """Warnings about the events, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
     known = statistics_of_stream(events)
     workload = planned(queries, events.schema, options.limits, known if len(queries) > 1 else _if_compared(known))
@@ -47,7 +47,7 @@ def answers(
 
 
 def _if_compared(known: StatisticsOf) -> StatisticsOf:
-    """What is known, for queries whose plans depend on the values that they compare."""
+    """The same statistics, for queries whose plans depend on the values that they compare."""
     return lambda plan: known(plan) if compared_values(split_by_equality(plan)) else UNKNOWN
 
 
@@ -60,21 +60,9 @@ def _results(group: QueryGroup, events: Events, options: Options, watch: Watch, 
             watch.warn(warning, group.name)
 
     threads = options.threads or os.cpu_count() or 1
-
-    def stream() -> Stream:
-        return local.stream_of_columns(group.scanned, group.plan, events, tied, shared, threads)
-
-    return local.results_of(group, stream, watch.beforehand)
+    return local.results_of(group, lambda: local.stream_of(group, events, tied, shared, threads), watch.beforehand)
 
 
 def _rows(results: GroupResults, query: int, options: Options, watch: Watch) -> Iterator[pa.RecordBatch]:
     with nullcontext() if watch.compiling is None else observe_compilations(watch.compiling):
-        yield from local.rows(
-            results,
-            query,
-            numeric=options.numeric,
-            limit=options.limit,
-            progress=watch.progress,
-            unsorted=watch.unsorted,
-            foreseen=watch.foreseen,
-        )
+        yield from local.rows(results, query, numeric=options.numeric, limit=options.limit, watch=watch)

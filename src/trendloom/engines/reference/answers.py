@@ -29,7 +29,7 @@ from trendloom.runtime.result_columns import events_type, exactly_named, time_ar
 def answers(
     queries: tuple[Query, ...], source: object, options: Options, _: Watch
 ) -> tuple[Sequence[QueryWarning], list[Answer]]:
-    """What reading the events brought up, and the answers; rows are computed when they are read."""
+    """Warnings about the events, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
     plans = bind_workload(queries, events.schema)
     return events.warnings, [Answer(p, run(p, events, limit=options.limit), ask_passed(p, events)) for p in plans]
@@ -92,8 +92,8 @@ def table_of_rows(plan: Plan, table: pa.Table, rows: Sequence[Row]) -> pa.Table:
 
 def _scores(ranking: Ranking, rows: Sequence[Row]) -> pa.Array:
     """The scores as the type of their kind; exact ones are as wide as they need."""
-    wanted = None if ranking.kind.exact else pa.float64()
-    return to_arrow(from_list([row.score for row in rows], ranking.kind, ranking.scale), wanted)
+    type_ = None if ranking.kind.exact else pa.float64()
+    return to_arrow(from_list([row.score for row in rows], ranking.kind, ranking.scale), type_)
 
 
 def _events(table: pa.Table, rows: Sequence[Row]) -> pa.Array:

@@ -1,18 +1,31 @@
-"""A query over the caller's own DataFrame: bound and planned at once, run when the caller asks for rows."""
+"""Queries, archives and monitors over the caller's own DataFrame: checked at once, run when its rows are needed."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Unpack
+from uuid import uuid4
 
-from trendloom.engines.spark.allowed_paths import Path, requested_path
-from trendloom.engines.spark.prerequisites import require_spark
-from trendloom.errors import OptionError, option
-from trendloom.frontend.tree import Query
-from trendloom.options import DetectArguments, Options, StreamOptions, keyword_options, keywords_at
+from trendloom.archive.archive import Archive, open_archive
+from trendloom.archive.requests import ArchiveRequest
+from trendloom.archive.settings import local_root
+from trendloom.diagnosis.monitors import find_monitor
+from trendloom.engines.spark.session import require_spark
+from trendloom.errors import OptionError
+from trendloom.options import (
+    ArchiveArguments,
+    DetectArguments,
+    Options,
+    StreamOptions,
+    WatchArguments,
+    columns_named,
+    keyword_options,
+    keywords_at,
+)
 from trendloom.runtime.reading import for_queries, is_spark_frame, queries_of
-from trendloom.runtime.warnings import report_warnings, warn_in_python
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,35 +69,78 @@ def detect(df: Any, text: str, **options: Unpack[DetectArguments]) -> DataFrame:
     chosen = for_queries(chosen, queries)
     require_spark()
     if is_spark_frame(df) and df.isStreaming:
-        from trendloom.engines.spark.streaming.detect import detect_live
+        from trendloom.engines.spark.streaming.stream import detect_live
 
         return detect_live(df, queries, chosen, stream)
-    return _detect_batch(df, queries, chosen)
+    from trendloom.engines.spark.answers import detect_batch
+
+    return detect_batch(df, queries, chosen)
 
 
-def _detect_batch(events: object, queries: tuple[Query, ...], options: Options) -> DataFrame:
-    from trendloom.engines.spark import batch
-    from trendloom.engines.spark.answers import bind_all, framed, job_of
-    from trendloom.engines.spark.error_transport import in_our_words
-    from trendloom.engines.spark.workload_job import in_one_table, meetings_of, parcels
-    from trendloom.logical.bind.workload import refuse_clashing_columns
-    from trendloom.runtime.planning import planned_together
+@keyword_options(ArchiveArguments, Options)
+def archive(
+    df: Any,
+    queries: str,
+    folder: str | PathLike[str],
+    *,
+    commit: str | None = None,
+    chunk: str = "1 hour",
+    keep: str | None = None,
+    dimensions: str | Sequence[str] | None = None,
+    **options: Unpack[ArchiveArguments],
+) -> Archive:
+    """Put events, and the rows of queries over them, into an archive; gives the archive as it is then.
 
-    if len(queries) > 1 and options.path not in (None, Path.GENERAL.value):
-        names = ", ".join(str(one.name) for one in queries)
-        raise OptionError(
-            "several queries in one DataFrame take the path 'general'",
-            hint=f"leave {option('path')} out, or choose one with {option('query')}: {names}",
-        )
-    frame = framed(queries, events, options)
-    plans = bind_all(queries, frame)
-    refuse_clashing_columns(plans)
-    report_warnings(frame.warnings, plans, warn_in_python)
-    workload = planned_together(plans, options.limits)
-    if not workload.several:
-        job = job_of(frame, options.numeric, workload.queries[0])
-        path = requested_path(options)
-        with in_our_words():  # choosing a path may look at the events
-            return batch.run(frame.df, job, partitions=options.partitions, path=path, files=frame.files)
-    partition_groups = meetings_of(workload, workload.key_sets, partial(job_of, frame, options.numeric))
-    return in_one_table(parcels(frame.df, partition_groups, options.partitions), partition_groups, options.partitions)
+    `df` is a batch DataFrame, or what `trendloom.run` reads. `queries` is their text; "" archives events alone. The
+    folder is one that all tasks can write to. `commit` names what comes in: the same name again replaces it; without
+    one it is new every time. `chunk`: the stretch of time that a file holds. `keep`: what is older than that, counted
+    from the newest event, is dropped. `dimensions`: columns beside texts that may distinguish partitions.
+    The other options are those of `detect`.
+    """
+    require_spark()
+    from trendloom.engines.spark.archive import archive_on_spark
+
+    (chosen,) = keywords_at("archive()", options, Options)
+    root = local_root(folder)
+    request = ArchiveRequest(
+        root, queries, commit or f"batch-{uuid4().hex[:12]}", chunk=chunk, keep=keep,
+        dimensions=columns_named(dimensions),
+    )  # fmt: skip
+    archive_on_spark(request, df, replace(chosen, engine="spark"))
+    return open_archive(Path(root))
+
+
+@keyword_options(WatchArguments, Options, StreamOptions)
+def watch(
+    df: DataFrame,
+    archive: str | PathLike[str] | Archive,
+    monitors: str | Sequence[str],
+    **options: Unpack[WatchArguments],
+) -> DataFrame:
+    """The alerts of monitors that an archive keeps, over a batch or a streaming DataFrame of the same kind.
+
+    A row for each window in which a monitor's formula holds: `monitor`, `window_start`, `window_end`, and its features.
+    Streaming: `watermark` says how long to wait for events that come late, e.g. "10 seconds"; each alert comes once, in
+    output mode append, when it is certain. `checkpoint`: the folder that the stream will be started with, so that other
+    formulas on it are refused. Whole numbers of time count what they count in the archive, unless `time_unit` says so.
+    """
+    require_spark()
+    from trendloom.engines.spark.monitors import live_alerts
+    from trendloom.engines.spark.streaming.stream import absolute, no_watermark
+
+    chosen, stream = keywords_at("watch()", options, Options, StreamOptions)
+    opened = archive if isinstance(archive, Archive) else open_archive(Path(archive))
+    names = [monitors] if isinstance(monitors, str) else list(monitors)
+    if not names:
+        raise OptionError("there is no monitor to watch", hint="name one that the archive keeps")
+    if df.isStreaming and stream.watermark is None:
+        raise no_watermark()
+    found, _ = live_alerts(
+        df,
+        [find_monitor(opened, name) for name in dict.fromkeys(names)],
+        opened.axis,
+        replace(chosen, engine="spark", time_unit=chosen.time_unit or opened.unit),
+        watermark=stream.watermark if df.isStreaming else None,
+        checkpoint=None if stream.checkpoint is None else absolute(stream.checkpoint),
+    )
+    return found

@@ -1,50 +1,54 @@
-"""What all paths through Spark share: what a task is told, how it is called, and how its results leave it.
+"""What all paths through Spark share: the arguments of a task, its invocation, and the transport of its results.
 
 A task is one columnar call over the Arrow batches of a partition: no Python call per key and none per event.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+from pyspark.sql.pandas.types import from_arrow_schema
 
 from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
-from trendloom.engines.spark.error_transport import COMPLAINT, complaint, heeded
+from trendloom.engines.spark.errors import ERROR, error_text, raise_errors
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
-from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
-from trendloom.model.schema import Kind
-from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
-from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream, stream_of_table
 from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import naming_the_way_out
-from trendloom.runtime.partial_aggregates import EXPONENT, WINDOW, merge_partials
-from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema
+from trendloom.runtime.result_columns import joint_schema_of, with_columns
+from trendloom.streaming.state import unpack
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
-    from pyspark.sql import Column, DataFrame
+    from pyspark.sql import Column, DataFrame, SparkSession
 
 Batches = Iterator[pa.RecordBatch]
+
+QUERY = "query"
+"""The column of rows of several queries that names the query of a row."""
+PAYLOAD = "payload"
+"""The column of parcels that holds a table as Arrow bytes."""
+DIGITS_ON_SPARK = 38
+"""Digits of the widest decimals of Spark."""
 
 
 @dataclass(frozen=True)
 class Job:
-    """What a task needs to know: the plan, the columns it will see, and how to give out results."""
+    """The arguments of a task: a plan, the columns of its events, and the form of its results."""
 
     physical: Physical
     schema: pa.Schema
     numeric: str
     limit: int | None = None
     order: bool = False  # add the times of the first and last event, for sorting
-    counter: Accumulator[int] | None = None  # of rows per match, for whoever watches
+    counter: Accumulator[int] | None = None  # of rows per match
     tied: Tied | None = None  # counts events of equal time
 
     @property
@@ -61,8 +65,8 @@ class Job:
         """Whether what tasks give out has to meet: they add up parts of groups, or rank the best of each together."""
         return self.adds_up or self.plan.ranks_across_keys
 
-    def counted(self, rows: Batches) -> Batches:
-        """Rows per match, on their way past the counter."""
+    def counted(self, rows: Iterable[pa.RecordBatch]) -> Batches:
+        """The same rows; adds their number to the counter."""
         for batch in rows:
             if self.counter is not None:
                 self.counter.add(batch.num_rows)
@@ -95,14 +99,20 @@ def key_columns(df: DataFrame, keys: tuple[str, ...]) -> list[Column]:
     return [column(name) + 0.0 if name in floats else column(name) for name in keys]
 
 
-def mapped(df: DataFrame, function: Task, schema: pa.Schema) -> DataFrame:
-    """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
-    from pyspark.sql.pandas.types import from_arrow_schema
+def listed(spark: SparkSession, shares: Sequence[Sequence[tuple[object, ...]]], columns: str) -> DataFrame:
+    """Rows that list work for tasks, those of a share in one task; the number of the task comes first."""
+    rows = [(number, *row) for number, share in enumerate(shares) for row in share]
+    found = spark.createDataFrame(rows, f"task int, {columns}")
+    return found.repartitionById(max(len(shares), 1), column("task"))
 
+
+def mapped(df: DataFrame, body: Callable[[Batches], Batches], schema: pa.Schema) -> DataFrame:
+    """One columnar call per partition. Columns travel by number: PySpark cannot map names with a backtick in them."""
     _refuse_wide(schema)
     numbered = df.toDF(*map(str, range(len(df.columns))))
-    named = replace(function, names=tuple(df.columns), result=schema, code=code_to_send(df))
-    return heeded(numbered.mapInArrow(named, from_arrow_schema(complaining(schema), prefer_timestamp_ntz=True)))
+    task = Task(body, tuple(df.columns), schema, open_door(), code_to_send(df))
+    columns = from_arrow_schema(with_error_column(schema), prefer_timestamp_ntz=True)
+    return raise_errors(numbered.mapInArrow(task, columns))
 
 
 def code_to_send(df: DataFrame) -> tuple[str, bytes] | None:
@@ -125,48 +135,74 @@ def _refuse_wide(schema: pa.Schema) -> None:
             )
 
 
+def joint_schema(results: Sequence[pa.Schema], *, named: bool) -> pa.Schema:
+    """The columns of all queries together; `named`: a column for the names of the queries comes first."""
+    joint = joint_schema_of(results, most_digits=DIGITS_ON_SPARK)
+    return pa.schema([pa.field(QUERY, pa.string()), *joint]) if named else joint
+
+
+def aligned(table: pa.Table, name: str | None, joint: pa.Schema) -> Iterator[pa.RecordBatch]:
+    """Rows of one query with all columns."""
+    if QUERY in joint.names and QUERY not in table.column_names:
+        table = table.add_column(0, QUERY, pa.repeat(pa.scalar(name, pa.string()), len(table)))
+    yield from with_columns(table, joint).to_batches()
+
+
 # ------------------------------------------------------------------------------------------ inside a task
 
 
 @dataclass(frozen=True)
 class Task:
-    """A function over the Arrow batches of one task; our errors leave it as text (`complaints`)."""
+    """A function over the Arrow batches of one task; errors of ours leave it as text (`errors`)."""
 
-    job: Any
-    body: Callable[[Any, Batches], Batches]
-    names: tuple[str, ...] = ()
-    result: pa.Schema = field(default_factory=lambda: pa.schema([]))
-    door: Door = field(default_factory=open_door)  # of the driver: how its user spells options
-    code: tuple[str, bytes] | None = None  # compiled by the driver, for machines that have none
+    body: Callable[[Batches], Batches]
+    names: tuple[str, ...]
+    result: pa.Schema
+    door: Door  # of the driver: how its user spells options
+    code: tuple[str, bytes] | None  # compiled by the driver, for machines that have none
 
     def __call__(self, batches: Batches) -> Batches:
         if self.code is not None:
             receive_code(*self.code)
         try:
             with at_door(self.door), naming_the_way_out():
-                for rows in self.body(self.job, (batch.rename_columns(list(self.names)) for batch in batches)):
-                    yield self._with_complaints(rows.columns, pa.nulls(rows.num_rows, pa.string()))
+                for rows in self.body(batch.rename_columns(list(self.names)) for batch in batches):
+                    yield self._with_errors(rows.columns, pa.nulls(rows.num_rows, pa.string()))
         except TrendloomError as error:
             nothing = [pa.nulls(1, one.type) for one in self.result]
-            yield self._with_complaints(nothing, pa.array([complaint(error)], pa.string()))
+            yield self._with_errors(nothing, pa.array([error_text(error)], pa.string()))
 
-    def _with_complaints(self, columns: list[pa.Array], complaints: pa.Array) -> pa.RecordBatch:
+    def _with_errors(self, columns: list[pa.Array], errors: pa.Array) -> pa.RecordBatch:
         fitting = [
             values if values.type == wanted.type else values.cast(wanted.type)  # they may differ in what may be NULL
             for values, wanted in zip(columns, self.result, strict=True)
         ]
-        return pa.RecordBatch.from_arrays([*fitting, complaints], schema=complaining(self.result))
+        return pa.RecordBatch.from_arrays([*fitting, errors], schema=with_error_column(self.result))
 
 
-def complaining(result: pa.Schema) -> pa.Schema:
-    """The columns that leave a task: those of its results, any of which is NULL beside a complaint."""
-    return pa.schema([one.with_nullable(True) for one in result] + [pa.field(COMPLAINT, pa.string())])
+def with_error_column(result: pa.Schema) -> pa.Schema:
+    """The columns that leave a task: those of its results, which are NULL beside an error, and the text of an error."""
+    return pa.schema([one.with_nullable(True) for one in result] + [pa.field(ERROR, pa.string())])
+
+
+def gathered(batches: Batches) -> pa.Table | None:
+    """The rows of a task as one table; None where there are none."""
+    found = [batch for batch in batches if batch.num_rows]
+    return pa.Table.from_batches(found) if found else None
+
+
+def unpacked(parcels: Iterable[pa.RecordBatch], key: str) -> Iterator[tuple[Any, pa.Table]]:
+    """The tables in parcels, each with the value of a column; parcels may be empty."""
+    for batch in parcels:
+        for value, payload in zip(batch.column(key).to_pylist(), batch.column(PAYLOAD), strict=True):
+            if payload.is_valid:
+                yield value, unpack(payload.as_buffer())
 
 
 def stream_of(job: Job, batches: Batches, tied: Tied | None = None) -> Stream | None:
     """The events of a task; None where there are none."""
-    found = [batch for batch in batches if batch.num_rows]
-    return stream_of_table(job.plan, pa.Table.from_batches(found), tied) if found else None
+    events = gathered(batches)
+    return None if events is None else stream_of_table(job.plan, events, tied)
 
 
 def task_number() -> int:
@@ -181,54 +217,3 @@ def keyed_by(physical: Physical, name: str) -> Physical:
     """The plan with one more column that keeps events apart."""
     plan = physical.plan
     return replace(physical, plan=replace(plan, partition=(*plan.partition, name)))
-
-
-def as_partials(job: Job, found: pa.Table | None) -> Batches:
-    """A partial table, on its way to the task that adds up its groups."""
-    if found is not None:
-        schema = partial_schema(job)
-        yield from found.select(schema.names).cast(schema).to_batches()
-
-
-def merged(job: Job, batches: Batches) -> Batches:
-    """Partial tables of many tasks, added up."""
-    found = [batch for batch in batches if batch.num_rows]
-    if found:
-        yield from finished(job, merge_partials(job.plan, [pa.Table.from_batches(found)]))
-
-
-def finished(job: Job, whole: pa.Table | None) -> Batches:
-    """Result rows of a table with all there is of its groups."""
-    if whole is not None:
-        result = finish_aggregates(job.plan, job.schema, whole, job.numeric, spark=True)
-        yield from result.cast(aggregate_schema(job.plan, job.schema, job.numeric)).to_batches()
-
-
-def partial_schema(job: Job) -> pa.Schema:
-    """The columns of partial tables."""
-    plan = job.plan
-    fields = [pa.field(name, job.schema.field(name).type) for name in plan.group_by]
-    if plan.window.sliding:
-        fields.append(pa.field(WINDOW, pa.int64()))
-    for measure in measures_of(plan):
-        kind = _measure_type(measure, plan, job.schema)
-        linear = measure.function in ("matches", "count", "sum")
-        scaled = job.physical.kernel.adds_up and linear and (job.numeric != "exact" or kind != pa.string())
-        if scaled or plan.schema.imprecise:
-            fields += [pa.field(measure.name, pa.float64()), pa.field(measure.name + EXPONENT, pa.int64())]
-        else:
-            fields.append(pa.field(measure.name, kind))
-    return pa.schema(fields)
-
-
-def _measure_type(measure: Measure, plan: Plan, schema: pa.Schema) -> pa.DataType:
-    function, name, kind = measure.function, measure.column, measure.kind
-    if function in ("matches", "count"):
-        return pa.string()
-    of = plan.schema.kind(name) if name is not None and name != plan.schema.time else Kind.INT
-    if function == "sum":
-        return pa.float64() if of is Kind.FLOAT else pa.string()
-    if name is not None and pa.types.is_decimal(schema.field(name).type):
-        return schema.field(name).type if of is Kind.DECIMAL else EXACT_ON_SPARK
-    known = {Kind.FLOAT: pa.float64(), Kind.STRING: pa.string(), Kind.BOOL: pa.bool_(), Kind.NULL: pa.null()}
-    return known.get(of or kind, pa.int64())

@@ -1,27 +1,31 @@
 """One hot key on all cores: time is cut into segments at starts of windows, and each segment is a task of its own.
 
 A segment owns the windows that start in it, and receives every event of those. A segment is at least as long as a
-window, so an event is in two segments at most. Nobody gives out a window twice.
+window, so an event is in two segments at most, and every window leaves one task.
 Cost: events near a cut are shuffled and added up twice.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+from pyspark.sql import functions as F
 
-from trendloom.engines.spark.columns import column
+from trendloom.engines.spark.columns import column, moment_of
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
-from trendloom.engines.spark.timestamps import moment_of
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.keys import Keys
+from trendloom.kernels.columns.keys import Keys, encode_keys
+from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.totals import Totals
 from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
-from trendloom.runtime.blocks import Stream
+from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.limits import with_memory
+from trendloom.runtime.result_builder import Arranged
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame
@@ -29,7 +33,7 @@ if TYPE_CHECKING:
 
 SEGMENT = " segment"
 WINDOWS_LONG = 8
-"""Segments of a stream that nobody has looked at are so many windows long: one event in so many is repeated."""
+"""Windows in a segment where the times of the events are not known: one event in so many is repeated."""
 
 
 @dataclass(frozen=True)
@@ -60,7 +64,7 @@ def segments_of(window: Window, first: int, last: int, wanted: int) -> Segments:
 
 
 def regular_segments(window: Window, tasks: int) -> Segments:
-    """Segments for a stream that nobody has looked at, long enough to repeat few events; `tasks` of them at a time."""
+    """Segments for events with unknown times, long enough to repeat few events; `tasks` of them at a time."""
     assert window.within is not None
     assert window.slide is not None
     return Segments(0, WINDOWS_LONG * -(-window.within // window.slide), tasks)
@@ -68,8 +72,6 @@ def regular_segments(window: Window, tasks: int) -> Segments:
 
 def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: int | None) -> DataFrame:
     """Every event once for each segment that needs it; those of one key and segment in one task."""
-    from pyspark.sql import functions as F
-
     plan = job.plan
     bounds = _segment_bounds(_ticks(df, plan.schema.time, plan.schema.axis), plan.window, segments)
     low, high = (F.coalesce(bound, F.lit(0)) for bound in bounds)  # an event without a time is for a task to refuse
@@ -86,8 +88,6 @@ def spread_by_segment(df: DataFrame, job: Job, segments: Segments, partitions: i
 
 def _ticks(df: DataFrame, name: str, axis: TimeAxis) -> Column:
     """The time column as whole ticks."""
-    from pyspark.sql import functions as F
-
     time = column(name)
     if not axis.timestamp:
         return time.cast("bigint")
@@ -98,7 +98,6 @@ def _ticks(df: DataFrame, name: str, axis: TimeAxis) -> Column:
 
 def _segment_bounds(ticks: Column, window: Window, segments: Segments) -> tuple[Column, Column]:
     """The first and last segment that has a window with a tick in it; first > last: no window has."""
-    from pyspark.sql import functions as F
 
     def floored(numbers: Column, by: int | None) -> Column:
         return F.call_function("div", numbers - F.pmod(numbers, F.lit(by)), F.lit(by))
@@ -118,19 +117,33 @@ def _segment_bounds(ticks: Column, window: Window, segments: Segments) -> tuple[
 # ------------------------------------------------------------------------------------------ inside a task
 
 
-@dataclass(frozen=True)
-class CutPartial:
-    """The partial table of the windows that some segments own."""
+def cut_aggregates(segments: Segments, job: Job, batches: Batches) -> pa.Table | None:
+    """The partial table of the windows that the segments of a task own."""
+    stream = stream_of(job, batches)
+    if stream is None:
+        return None
 
-    segments: Segments
+    def owned(stream: Stream, keys: Keys, totals: Totals) -> Totals:
+        segment = stream.vector(SEGMENT).values[keys.rows[totals.key]]
+        return totals.take(np.flatnonzero(segments.owner(totals.start, job.plan.window) == segment))
 
-    def __call__(self, job: Job, batches: Batches) -> pa.Table | None:
-        stream = stream_of(job, batches)
-        if stream is None:
-            return None
+    return task.partial(keyed_by(job.physical, SEGMENT), stream, numeric=job.numeric, keep=owned)
 
-        def owned(stream: Stream, keys: Keys, totals: Totals) -> Totals:
-            segment = stream.vector(SEGMENT).values[keys.rows[totals.key]]
-            return totals.take(np.flatnonzero(self.segments.owner(totals.start, job.plan.window) == segment))
 
-        return task.partial(keyed_by(job.physical, SEGMENT), stream, numeric=job.numeric, keep=owned)
+def cut_ranks(segments: Segments, job: Job, batches: Batches) -> Batches:
+    """The best of the windows that the segments of a task own."""
+    stream = stream_of(job, batches)
+    if stream is None:
+        return
+    segment = stream.vector(SEGMENT)
+    stream = replace(stream, table=stream.table.drop_columns([SEGMENT]))
+    keys = encode_keys([*map(stream.vector, job.plan.keys), segment])
+    physical = with_memory(job.physical, os.cpu_count() or 1)
+    shown = Arranged(physical, stream, *build_block(physical, stream, keys))
+
+    def owned(matches: Matches) -> Matches:
+        assert matches.window_start is not None
+        mine = segment.values[shown.block.row[matches.first]]
+        return matches.take(np.flatnonzero(segments.owner(matches.window_start, job.plan.window) == mine))
+
+    yield from job.counted(task.rows(shown, limit=job.limit, keep=owned))

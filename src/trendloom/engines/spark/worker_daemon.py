@@ -4,8 +4,8 @@ Spark starts `python -m` this module once, and forks it for every worker. Its ow
 loaded, so that each worker loads NumPy, Arrow, Numba and Trendloom by itself; and it loads PySpark from archives of
 sources, which Python compiles each time. Together that is seconds of a processor for every worker.
 
-A process that forks should have one thread; two libraries would start others when they are loaded, and are asked not
-to before.
+A process that forks should have one thread; two libraries would start others when they are loaded, unless the
+environment forbids it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,12 @@ from importlib.machinery import PathFinder
 from pathlib import Path
 
 ONE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "JE_ARROW_MALLOC_CONF": "background_thread:false"}
-LOADED = ("pandas", "pyspark.worker", "trendloom.engines.spark.tasks", "trendloom.engines.spark.streaming.stepping")
+LOADED = (
+    "pandas",
+    "pyspark.worker",
+    "trendloom.engines.spark.workload_job",
+    "trendloom.engines.spark.streaming.stepping",
+)
 
 
 def load() -> None:

@@ -1,7 +1,7 @@
-"""What a live stream is doing: totals and the last batch, from Spark's own reports of progress.
+"""Metrics of a live stream: totals and the last batch, from Spark's own reports of progress.
 
 A report comes after every batch that is done. Spark keeps the last hundred; `MetricsTotal` adds them up, each batch
-once, no matter whether a listener delivers them or a caller asks for them. Totals begin when this process first saw the
+once, no matter whether a listener delivers them or a caller reads them. Totals begin when this process first saw the
 stream.
 """
 
@@ -10,22 +10,34 @@ from __future__ import annotations
 import json
 import os
 import secrets
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import reduce
+from operator import and_
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.spark.streaming.batch_figures import FIGURES, figures_of
+from trendloom.logical.plan import Plan
+from trendloom.model.schema import Schema
+from trendloom.optimizer.nesting_costs import compared_values
+from trendloom.pattern.algebra import atoms
+from trendloom.streaming.partition_groups import StreamPartitionGroup
 from trendloom.streaming.statistics import Figures
 
 if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+    from pyspark.sql import Column, DataFrame, SparkSession
     from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.types import StructType
 
-EVENTS, RESULTS, READ = "trendloom_events", "trendloom_results", "trendloom_read"
-"""Names under which a stream reports what it counted: see `stream`, and `files` for events out of files."""
+
+EVENTS, RESULTS, READ, FIGURES = "trendloom_events", "trendloom_results", "trendloom_read", "trendloom_figures"
+"""Names of Spark's observations of a stream: of steps, of rows given out, of events out of files, and figures."""
+COUNT, FIRST, LAST, TYPE, KEYS, FITTING, DOMAIN = "events", "first", "last", "type", "keys", "fitting", "domain"
+"""How the names of figures begin."""
+MOST = 50
+"""Figures of one kind."""
 
 COUNTED_FROM_1970 = 1e9
 """Watermarks before 2001 belong to whole numbers that count from some other time: there is no lag to report."""
@@ -33,7 +45,7 @@ COUNTED_FROM_1970 = 1e9
 
 @dataclass(frozen=True)
 class Metrics:
-    """Totals of a stream, and its last batch. An event counts as late once for every query that wanted it."""
+    """Totals of a stream, and its last batch. An event counts as late once for every query that needs it."""
 
     batch: int = -1
     batches: int = 0
@@ -66,13 +78,13 @@ def metrics_of(query: StreamingQuery) -> Metrics:
     session = SparkSession.getActiveSession()
     if session is not None:
         listen(session)
-    total = TOTALS.of(str(query.id))
+    total = total_of(str(query.id))
     total.add(reports_of(query, total.metrics.batch))
     return total.metrics
 
 
 def listen(spark: SparkSession) -> None:
-    """Have the session report every batch, so that totals are right however seldom somebody asks for them."""
+    """Have the session report every batch, so that totals are right however seldom they are read."""
     from pyspark.sql.streaming.listener import StreamingQueryListener
 
     if getattr(spark, "_trendloom_listens", False):
@@ -85,7 +97,7 @@ def listen(spark: SparkSession) -> None:
         def onQueryProgress(self, event: Any) -> None:
             report = json.loads(event.progress.json)
             if EVENTS in report.get("observedMetrics", {}):
-                TOTALS.of(report["id"]).add([report])
+                total_of(report["id"]).add([report])
 
         def onQueryIdle(self, event: Any) -> None:
             pass
@@ -98,7 +110,7 @@ def listen(spark: SparkSession) -> None:
 
 
 def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
-    """The reports of batches after `seen`; usually one, so the other ninety-nine are not asked for."""
+    """The reports of batches after `seen`; usually one, so the other ninety-nine are not read."""
     last = query.lastProgress
     if last is None:
         return []
@@ -108,7 +120,7 @@ def reports_of(query: StreamingQuery, seen: int) -> list[dict[str, Any]]:
     return [json.loads(each.json) for each in query.recentProgress]
 
 
-# ------------------------------------------------------------------------------------------------ ledgers
+# ------------------------------------------------------------------------------------------------- totals
 
 
 @dataclass
@@ -131,19 +143,12 @@ class MetricsTotal:
             return found
 
 
-@dataclass
-class StreamTotals:
-    """The totals of this process, by the identity of their stream, which survives restarts of a query."""
-
-    known: dict[str, MetricsTotal] = field(default_factory=dict)
-    lock: Lock = field(default_factory=Lock)
-
-    def of(self, stream: str) -> MetricsTotal:
-        with self.lock:
-            return self.known.setdefault(stream, MetricsTotal())
+_totals: dict[str, MetricsTotal] = {}
 
 
-TOTALS = StreamTotals()
+def total_of(stream: str) -> MetricsTotal:
+    """The totals of this process for a stream, whose identity survives restarts of a query."""
+    return _totals.setdefault(stream, MetricsTotal())  # atomic: listeners have threads of their own
 
 
 def after(before: Metrics, report: dict[str, Any]) -> Metrics:
@@ -156,8 +161,8 @@ def after(before: Metrics, report: dict[str, Any]) -> Metrics:
     states = report.get("stateOperators", [])
     # Spark's own aggregations (monitors) drop what comes late; they count it after adding up what came together
     dropped = sum(int(state.get("numRowsDroppedByWatermark", 0)) for state in states)
-    told = report.get("eventTime", {}).get("watermark")
-    watermark = None if told is None else _seconds(told)
+    moment = report.get("eventTime", {}).get("watermark")
+    watermark = None if moment is None else _seconds(moment)
     return Metrics(
         batch=int(report["batchId"]),
         batches=before.batches + 1,
@@ -184,7 +189,7 @@ def _observed(report: dict[str, Any], name: str) -> dict[str, Any]:
 
 
 def _bytes(state: dict[str, Any]) -> int:
-    """The size of a state: RocksDB's files, or what another store says."""
+    """The size of a state: RocksDB's files, or the memory of another store."""
     return int(state.get("customMetrics", {}).get("rocksdbSstFileSize") or state.get("memoryUsedBytes", 0))
 
 
@@ -200,13 +205,79 @@ def shown_watermark(metrics: Metrics) -> str:
     return moment.isoformat(sep=" ", timespec="seconds").removesuffix("+00:00")
 
 
+# ------------------------------------------------------------------------------------------------ figures
+
+
+def observed_figures(
+    df: DataFrame, partition_groups: tuple[StreamPartitionGroup, ...], schema: Schema, clock: str
+) -> list[Column]:
+    """The counts to observe of the events, for the statistics of later plans; `clock`: the column of their timestamps.
+
+    Each is named by what it counts. Cost: a comparison for each event and type, set of keys, tested
+    position and compared column; there are at most `MOST` of each.
+    """
+    from pyspark.sql import functions as F
+
+    from trendloom.engines.spark.columns import column
+    from trendloom.engines.spark.tasks import key_columns
+
+    def named(found: Column, *what: object) -> Column:
+        return found.alias(json.dumps(what))
+
+    plans = [(query.name, query.physical.plan) for group in partition_groups for query in group.streaming_queries]
+    moment, kind = F.unix_micros(column(clock)), column(schema.type)
+    types = sorted({atom.type for _, plan in plans for atom in atoms(plan.pattern)})
+    sets = sorted({group.attributes for group in partition_groups if group.attributes})
+    fitting = [one for name, plan in plans for one in _position_tests(name, plan, df.schema)]
+    compared = sorted({one for _, plan in plans for one in compared_values(plan)})
+    return [
+        named(F.count(F.lit(1)), COUNT),
+        named(F.min(moment), FIRST),
+        named(F.max(moment), LAST),
+        *(named(F.count_if(kind == name), TYPE, name) for name in types[:MOST]),
+        *(named(F.approx_count_distinct(F.xxhash64(*key_columns(df, one))), KEYS, one) for one in sets[:MOST]),
+        *(named(F.count_if((kind == name) & test), FITTING, *which) for which, name, test in fitting[:MOST]),
+        *(
+            named(F.approx_count_distinct(F.when(kind == of, column(name))), DOMAIN, of, name)
+            for of, name in compared[:MOST]
+        ),
+    ]
+
+
+def _position_tests(name: str, plan: Plan, schema: StructType) -> Iterator[tuple[tuple[str, int], str, Column]]:
+    """The positions of a query with conditions that Spark can test: which, of which type, the test."""
+    from trendloom.engines.spark.columns import exact_test
+
+    for atom in atoms(plan.pattern):
+        tests = [exact_test(expr, schema) for position, expr in plan.filters if position == atom.position]
+        known = [test for test in tests if test is not None]
+        if tests and len(known) == len(tests):
+            yield (name, atom.position), atom.type, reduce(and_, known)
+
+
+def figures_of(batch: int, observed: dict[str, Any]) -> Figures:
+    """The figures of one batch, as Spark reports them."""
+    counts = [(json.loads(name), value) for name, value in observed.items()]
+    plain = {what[0]: value for what, value in counts if len(what) == 1}
+    return Figures(
+        batch,
+        int(plain.get(COUNT) or 0),
+        plain.get(FIRST),
+        plain.get(LAST),
+        {what[1]: int(value) for what, value in counts if what[0] == TYPE},
+        {tuple(what[1]): int(value) for what, value in counts if what[0] == KEYS},
+        {(what[1], what[2]): int(value) for what, value in counts if what[0] == FITTING},
+        {(what[1], what[2]): int(value) for what, value in counts if what[0] == DOMAIN},
+    )
+
+
 # --------------------------------------------------------------------------------------------- Prometheus
 
 
 def prometheus_text(metrics: Metrics, now: float) -> str:
     """The metrics in the text format that Prometheus reads, from a file (the textfile collector) or over HTTP."""
     lag = metrics.lag(now)
-    told: list[tuple[str, str, str, float | None]] = [
+    values: list[tuple[str, str, str, float | None]] = [
         ("events_total", "counter", "Events read from the source.", metrics.events),
         ("late_events_total", "counter", "Events that came after the watermark, per query.", metrics.late),
         ("untimed_events_total", "counter", "Events without a time, per query.", metrics.untimed),
@@ -222,7 +293,7 @@ def prometheus_text(metrics: Metrics, now: float) -> str:
         ("state_bytes", "gauge", "Size of Spark's state store.", metrics.state_bytes),
     ]
     lines = []
-    for name, kind, help_text, value in told:
+    for name, kind, help_text, value in values:
         if value is not None:
             lines += [f"# HELP trendloom_{name} {help_text}", f"# TYPE trendloom_{name} {kind}"]
             lines.append(f"trendloom_{name} {value!r}")

@@ -1,8 +1,8 @@
 """The stateful operator as Spark calls it: which state there is, and what steps it.
 
-Before a stream starts, Spark asks a Python process of its own which state the operator has. What steps is packed, and
-unpacked by tasks alone, so that this process loads neither kernels nor plans: a second less for every start. It is
-packed tightly, too: what has more than a megabyte Spark would broadcast, which that process does not receive.
+Before a stream starts, Spark runs a Python process of its own to list the state of the operator. `Stepping` is packed,
+and unpacked by tasks alone, so that this process loads neither kernels nor plans: a second less for every start. It is
+compressed, too: more than a megabyte Spark would broadcast, which that process does not receive.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from trendloom.engines.spark.error_transport import COMPLAINT
+from trendloom.engines.spark.errors import ERROR
 
 if TYPE_CHECKING:
     from pyspark.sql import Row
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from trendloom.engines.spark.streaming.stepping import Stepping
 
 STATE = "trendloom"
-OUTPUT = f"query string, route int, payload binary, kept long, late long, untimed long, {COMPLAINT} string"
+OUTPUT = f"query string, route int, payload binary, kept long, late long, untimed long, {ERROR} string"
 
 
 class Processor(StatefulProcessor):

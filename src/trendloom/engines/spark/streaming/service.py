@@ -16,9 +16,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from threading import Event
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.spark.streaming.failures import explained, is_lasting
+from trendloom.engines.spark.errors import explained, is_lasting
 from trendloom.engines.spark.streaming.metrics import Metrics, MetricsTotal, reports_of
 from trendloom.engines.spark.streaming.sinks import BatchWriter
 from trendloom.errors import OptionError, RunError, TrendloomError, option
@@ -28,11 +28,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
     from pyspark.sql.streaming.query import StreamingQuery
 
+    from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload
+
 AVAILABLE_NOW = "available-now"
 INTERVAL = re.compile(r"\s*\d+(\.\d+)?\s+(millisecond|second|minute|hour)s?\s*", re.IGNORECASE)
 LOOK_EVERY = 0.2
 """Seconds between two looks at the stream."""
-
 GRACE = 10.0
 """Seconds that a batch under way gets to end when the stream is stopped; then it is cancelled, and done again later."""
 
@@ -67,72 +68,23 @@ class StreamWatch:
 UNWATCHED = StreamWatch()
 
 
-class PlannedRestart(Protocol):
-    """Decides when a stream stops to go on with other rows: a changed workload, or a better plan of the same one."""
-
-    def is_due(self, figures: Figures) -> bool:
-        """Whether to stop after the batch under way; asked at every look. `figures`: of the batches so far."""
-        ...
-
-    def rows_after_restart(self) -> DataFrame:
-        """The rows to go on with; called when the stream is stopped and its checkpoint at rest."""
-        ...
-
-
-@dataclass(frozen=True)
-class _BatchReporter:
-    """Reports finished batches to the caller, and keeps the stream's figures beside its checkpoint."""
-
-    watch: StreamWatch
-    checkpoint: str | None
-
-    def report(self, query: StreamingQuery, total: MetricsTotal) -> None:
-        finished = total.add(reports_of(query, total.metrics.batch))
-        for metrics in finished:
-            self.watch.batch(metrics)
-        if finished and self.checkpoint is not None:
-            keep_figures(total.figures, self.checkpoint)
-
-
-@dataclass
-class _StoppableSink:
-    """A sink that takes no new batch when the stream is to stop, and keeps the error that the sink raised.
-
-    Spark reports it only in a long text.
-    """
-
-    sink: BatchWriter
-    stop: Event
-    renew: Event = field(default_factory=Event)  # the stream is to stop, and another one goes on
-    error: Exception | None = field(default=None)
-
-    def __call__(self, rows: DataFrame, batch: int) -> None:
-        if self.stop.is_set() or self.renew.is_set():
-            raise RunError("the stream is being stopped")
-        try:
-            self.sink(rows, batch)
-        except Exception as error:
-            self.error = error
-            raise
-
-
 def serve(
     rows: DataFrame,
     sink: BatchWriter,
     service: Service,
     stop: Event,
     watch: StreamWatch = UNWATCHED,
-    restart: PlannedRestart | None = None,
+    restart: ChangingWorkload | None = None,
 ) -> Metrics:
     """Run a stream until it ends or `stop` is set; its metrics at the end. An error is one of ours."""
     ours = hasattr(rows, "_jdf")  # a server of Spark Connect has its own disk, and gets a copy of the sink
     total, failures = MetricsTotal(figures=figures_at(service.checkpoint) if ours else Figures()), 0
+    reporter = _BatchReporter(watch, service.checkpoint if ours else None, total)
     while True:
         stoppable, done = _StoppableSink(sink, stop), total.metrics.batches
         try:
             query = start(rows, stoppable if ours else sink, service)
-            reporter = _BatchReporter(watch, service.checkpoint if ours else None)
-            if not _follow(query, total, stoppable, reporter, restart) or restart is None:
+            if not _follow(query, stoppable, reporter, restart) or restart is None:
                 return total.metrics
             rows, failures = restart.rows_after_restart(), 0
         except Exception as error:
@@ -159,19 +111,53 @@ def start(rows: DataFrame, sink: BatchWriter, service: Service) -> StreamingQuer
     return writer.foreachBatch(sink).start()
 
 
+@dataclass(frozen=True)
+class _BatchReporter:
+    """Reports finished batches to the caller, and keeps the stream's figures beside its checkpoint."""
+
+    watch: StreamWatch
+    checkpoint: str | None
+    total: MetricsTotal
+
+    def report(self, query: StreamingQuery) -> None:
+        finished = self.total.add(reports_of(query, self.total.metrics.batch))
+        for metrics in finished:
+            self.watch.batch(metrics)
+        if finished and self.checkpoint is not None:
+            keep_figures(self.total.figures, self.checkpoint)
+
+
+@dataclass
+class _StoppableSink:
+    """A sink that refuses new batches when the stream is to stop, and keeps its last error.
+
+    Spark reports that only in a long text.
+    """
+
+    sink: BatchWriter
+    stop: Event
+    renew: Event = field(default_factory=Event)  # the stream is to stop, and another one goes on
+    error: Exception | None = field(default=None)
+
+    def __call__(self, rows: DataFrame, batch: int) -> None:
+        if self.stop.is_set() or self.renew.is_set():
+            raise RunError("the stream is being stopped")
+        try:
+            self.sink(rows, batch)
+        except Exception as error:
+            self.error = error
+            raise
+
+
 def _follow(
-    query: StreamingQuery,
-    total: MetricsTotal,
-    stoppable: _StoppableSink,
-    reporter: _BatchReporter,
-    restart: PlannedRestart | None,
+    query: StreamingQuery, stoppable: _StoppableSink, reporter: _BatchReporter, restart: ChangingWorkload | None
 ) -> bool:
     """Report every batch until the query ends; return whether to restart it, or raise its error."""
     stop, renew = stoppable.stop, stoppable.renew
     try:
         while query.isActive and not stop.is_set():
-            reporter.report(query, total)
-            if restart is not None and restart.is_due(total.figures):
+            reporter.report(query)
+            if restart is not None and restart.is_due(reporter.total.figures):
                 renew.set()
                 _finish_batch(query, stop, patience=None)
                 break
@@ -180,7 +166,7 @@ def _follow(
             _finish_batch(query, stop, patience=GRACE)
     finally:
         query.stop()
-        reporter.report(query, total)
+        reporter.report(query)
     error: Any = query.exception()
     if error is not None and not stop.is_set() and not renew.is_set():
         raise error
@@ -188,7 +174,7 @@ def _follow(
 
 
 def _finish_batch(query: StreamingQuery, stop: Event, patience: float | None) -> None:
-    """Wait for the batch under way, but not for long; without a limit only until the stream is to stop for good."""
+    """Wait for the batch under way, at most for `patience` seconds; None: until the stream is to stop for good."""
     until = None if patience is None else time.monotonic() + patience
     running = query.lastProgress
     while query.isActive and query.status["isTriggerActive"]:

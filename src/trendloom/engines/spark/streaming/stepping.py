@@ -1,7 +1,13 @@
-"""What the stateful operator does: one columnar step per query and bucket, the state of a bundle in Spark's store.
+"""What tasks of a live stream do: pack events into parcels, and step the state of a bundle of queries in a bucket.
 
-State is a map from numbers to chunks of bytes, and an index. A timer in event time calls a bucket whose windows end
-though nothing arrives; when nothing is left to wait for, everything of the bucket is removed.
+A parcel holds all events of one bundle and bucket in an input task, as one row of Arrow bytes: the columns and rows
+that any query of the bundle needs, and a bit for each query and row, whether it needs it. So Spark shuffles a few large
+rows instead of many small ones, and what leaves the shuffle is columns already.
+Cost: one stable sort by bucket and one copy of the columns, per batch and bundle.
+
+The stateful operator makes one columnar step per query and bucket. State is a map from numbers to chunks of bytes, and
+an index, in Spark's store. A timer in event time wakes a bucket whose windows end though no event arrives; when there
+is nothing left to wait for, all state of the bucket is removed.
 """
 
 from __future__ import annotations
@@ -10,14 +16,18 @@ import hashlib
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import reduce
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import Row
 
-from trendloom.engines.spark.error_transport import COMPLAINT, complaint
-from trendloom.engines.spark.streaming.packing import events_for
+from trendloom.engines.spark.errors import ERROR, error_text
+from trendloom.engines.spark.tasks import PAYLOAD, Batches
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
@@ -34,15 +44,242 @@ from trendloom.streaming.step import QueryStep
 from trendloom.streaming.streaming_query import StreamingQuery
 
 if TYPE_CHECKING:
-    from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle, TimerValues
+    from pyspark.sql.streaming.stateful_processor import TimerValues
 
     from trendloom.engines.spark.streaming.processor import Processor
 
 
-# Events that came after the watermark had passed them: counted, and written to a side table if there is one.
-#
-# A task writes them itself, into a file that is named by batch, query and bucket: a batch that is done again writes the
-# same file again, so every late event is in the table once.
+# ------------------------------------------------------------------------------------------- parcels of events
+
+
+BUNDLE, BUCKET = "query", "bucket"
+PARCEL = pa.schema([(BUNDLE, pa.string()), (BUCKET, pa.int32()), (PAYLOAD, pa.binary())])
+
+FLAG = " for query "
+"""How the names of columns begin that mark the events a query of the bundle needs."""
+MOST_ROWS = 1 << 20
+"""Events that are packed at a time."""
+
+
+@dataclass(frozen=True)
+class Label:
+    """How the events of one bundle are packed: its name, their columns, and the column of their buckets.
+
+    `needed`: the column that marks the events a query needs, for each query of the bundle; None: it needs all.
+    """
+
+    partition_group: str
+    columns: tuple[str, ...]
+    bucket: str
+    needed: tuple[str | None, ...]
+
+
+@dataclass(frozen=True)
+class Packing:
+    """How an input task packs its events."""
+
+    labels: tuple[Label, ...]
+    probes: tuple[str, ...] = ()  # bundles that must not have any state
+    buckets: int = 1
+
+
+def packed(packing: Packing, batches: Batches) -> Batches:
+    """Task function: events as parcels."""
+    for table in _large_tables(batches):
+        parcels = [parcel for label in packing.labels for parcel in _parcels(table, label)]
+        parcels += [(name, bucket, b"") for name in packing.probes for bucket in range(packing.buckets)]
+        if parcels:
+            columns = zip(*parcels, strict=True)
+            arrays = [pa.array(values, one.type) for values, one in zip(columns, PARCEL, strict=True)]
+            yield pa.RecordBatch.from_arrays(arrays, schema=PARCEL)
+
+
+def _large_tables(batches: Batches) -> Iterator[pa.Table]:
+    """Batches together, up to so many rows."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        if batch.num_rows:
+            held.append(batch)
+        if sum(one.num_rows for one in held) >= MOST_ROWS:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
+
+
+def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
+    tests = [name for name in label.needed if name is not None]
+    if len(tests) == len(label.needed):
+        table = table.filter(reduce(pc.or_, [table[name] for name in tests]))
+    if not len(table):
+        return
+    bucket = table[label.bucket].to_numpy()
+    order = np.argsort(bucket, kind="stable")
+    bounds = np.flatnonzero(np.diff(bucket[order], prepend=-1, append=-1))
+    events = table.select(list(label.columns))
+    for number, name in enumerate(label.needed):
+        if name is not None and len(label.needed) > 1:
+            events = events.append_column(_flag(number), table[name])
+    events = events.take(pa.array(order)) if len(bounds) > 2 else events
+    for begin, end in pairwise(bounds):
+        yield label.partition_group, int(bucket[order[begin]]), pack(events.slice(begin, end - begin), compress=False)
+
+
+def events_for(number: int, arrived: pa.Table) -> pa.Table:
+    """The events of a parcel that a query of its bundle needs."""
+    name = _flag(number)
+    events = arrived.filter(arrived[name]) if name in arrived.column_names else arrived
+    return events.drop_columns([one for one in events.column_names if one.startswith(FLAG)])
+
+
+def _flag(number: int) -> str:
+    return f"{FLAG}{number}"
+
+
+# --------------------------------------------------------------------------------------------------- steps
+
+
+@dataclass(frozen=True)
+class Stepping:
+    """Steps the bundles of a workload; `door`: how the user of the driver spells options."""
+
+    partition_groups: tuple[StreamPartitionGroup, ...]
+    buckets: int
+    late_to: str | None
+    door: Door
+    probes: tuple[str, ...] = ()  # bundles that must not have any state
+
+    def rows(self, processor: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
+        """The results of a bundle in a bucket after events have arrived, or time has passed."""
+        name, bucket = str(key[0]), int(key[1])
+        group = next((one for one in self.partition_groups if one.name == name), None)
+        if group is None:
+            yield from self._unknown(name, Store(processor, None))
+            return
+        arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
+        store = Store(processor, group.streaming_queries[0].physical.plan.schema.axis)
+        if not group.shared:
+            yield from self._step(group.streaming_queries[0], store, bucket, arrived, timers)
+            return
+        namespaces = NamespacedState(store)
+        namespaces.keep_only([_namespace(taker) for taker in group.takers])
+        for number, taker in enumerate(group.takers):
+            events = None if arrived is None else events_for(number, arrived)
+            yield from self._step(taker, namespaces.of(_namespace(taker)), bucket, events, timers)
+        namespaces.close()
+
+    def _unknown(self, name: str, store: Store) -> Iterator[Row]:
+        """Clear the state of a bundle all of whose queries were removed; refuse that of one that must not exist."""
+        if name not in self.probes:
+            store.clear()
+        elif store.index() is not None:
+            with at_door(self.door):
+                error = StateError(
+                    "the checkpoint holds states of queries that travel together, as it was named when it was made",
+                    hint=f"name it again: {option('checkpoint', 'FOLDER')}",
+                )
+                yield _row(None, 0, **{ERROR: error_text(error)})
+
+    def _step(
+        self,
+        taker: StreamingQuery | StreamQueryGroup,
+        memory: Memory,
+        bucket: int,
+        arrived: pa.Table | None,
+        timers: TimerValues,
+    ) -> Iterator[Row]:
+        """The rows of a step; an error of ours leaves it as a row, too."""
+        first = flows_of_taker(taker)[0]
+        try:
+            with at_door(self.door):
+                watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
+                step: GroupStep | QueryStep
+                if isinstance(taker, StreamQueryGroup):
+                    step, name = GroupStep(taker, memory, watermark, self.buckets), taker.named()
+                    found = step.rows(arrived)
+                else:
+                    step, name = QueryStep(taker, memory, watermark, self.buckets), taker.name
+                    found = ((taker, batch) for batch in step.rows(arrived))
+                for query, batch in found:
+                    yield _row(query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
+                yield _row(first, bucket, **self._counts(step, name, bucket))
+        except TrendloomError as error:
+            yield _row(first, bucket, **{ERROR: error_text(error)})
+
+    def _counts(self, step: EventBuffer, name: str, bucket: int) -> dict[str, int]:
+        """How many events a step has kept, and how many were late, which are put aside."""
+        late = 0
+        if step.late is not None:
+            refuse_untimed(step.untimed, self.late_to)
+            write_late(step.late, self.late_to, name, bucket)
+            late = len(step.late) - step.untimed
+        return {"kept": step.kept, "late": late, "untimed": step.untimed}
+
+
+def _namespace(taker: StreamingQuery | StreamQueryGroup) -> str:
+    return TOGETHER if isinstance(taker, StreamQueryGroup) else taker.name
+
+
+def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
+    """A row that leaves the operator: results, counts, or an error, after which there is nothing more."""
+    name, route = ("", 0) if query is None else (query.name, 0 if query.in_parts else bucket)
+    rest = {"payload": None, "kept": 0, "late": 0, "untimed": 0, ERROR: None} | given
+    return Row(query=name, route=route, **rest)
+
+
+@dataclass
+class Store:
+    """The memory of one bundle and bucket in Spark's state store."""
+
+    processor: Processor
+    axis: TimeAxis | None
+
+    def index(self) -> bytes | None:
+        found = self.processor.indexes.get()
+        return None if found is None else bytes(found[0])
+
+    def set_index(self, content: bytes) -> None:
+        self.processor.indexes.update((content,))
+
+    def chunk(self, number: int) -> bytes:
+        found = self.processor.chunks.getValue((number,))
+        assert found is not None
+        return bytes(found[0])
+
+    def set_chunk(self, number: int, content: bytes) -> None:
+        self.processor.chunks.updateValue((number,), (content,))
+
+    def drop_chunk(self, number: int) -> None:
+        self.processor.chunks.removeKey((number,))
+
+    def clear(self) -> None:
+        self.processor.indexes.clear()
+        self.processor.chunks.clear()
+        for timer in list(self.processor.handle.listTimers()):
+            self.processor.handle.deleteTimer(timer)
+
+    def wake_at(self, watermark: int) -> None:
+        assert self.axis is not None
+        moment = milliseconds_of(self.axis, watermark)
+        there = list(self.processor.handle.listTimers())
+        for timer in there:
+            if timer != moment:
+                self.processor.handle.deleteTimer(timer)
+        if moment not in there:
+            self.processor.handle.registerTimer(moment)
+
+
+def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
+    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
+    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
+
+
+def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
+    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
+    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
+
+
+# ----------------------------------------------------------------------------------------------- late events
 
 
 def refuse_untimed(count: int, late_to: str | None) -> None:
@@ -54,7 +291,11 @@ def refuse_untimed(count: int, late_to: str | None) -> None:
 
 
 def write_late(events: pa.Table, late_to: str | None, query: str, bucket: int) -> None:
-    """Put late events into the side table: a folder of Parquet files."""
+    """Put late events into the side table: a folder of Parquet files.
+
+    A file is named by batch, query and bucket: a batch that is done again writes the same file again, so every late
+    event is in the table once.
+    """
     if late_to is None:
         return
     system, folder = place(late_to)
@@ -73,156 +314,5 @@ def _batch() -> int:
     from pyspark import TaskContext
 
     context = TaskContext.get()
-    told = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
-    return int(told) if told is not None else 0
-
-
-def ticks_of(axis: TimeAxis, milliseconds: int) -> int | None:
-    """The watermark in ticks: no event before it is expected. Spark's is 0 as long as it has none."""
-    return -(-milliseconds * 1000 // int(axis.tick)) if milliseconds > 0 else None
-
-
-def milliseconds_of(axis: TimeAxis, ticks: int) -> int:
-    """The least watermark of Spark's that is at least so many ticks; there is none before 1970."""
-    return max((ticks - 1) * int(axis.tick) // 1000 + 1, 1)
-
-
-@dataclass(frozen=True)
-class Stepping:
-    """Steps the bundles of a workload; `door`: how the user of the driver spells options."""
-
-    partition_groups: tuple[StreamPartitionGroup, ...]
-    buckets: int
-    late_to: str | None
-    door: Door
-    probes: tuple[str, ...] = ()  # bundles that must not have any state
-
-    def rows(self, at: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
-        """What the queries of a bundle give out in a bucket when events have arrived, or time has passed."""
-        name, bucket = str(key[0]), int(key[1])
-        partition_group = next((one for one in self.partition_groups if one.name == name), None)
-        if partition_group is None:
-            yield from self._unknown(name, Store(at.handle, at.indexes, at.chunks, None))
-            return
-        arrived = pa.concat_tables([unpack(one) for one in payloads]) if payloads else None
-        store = Store(at.handle, at.indexes, at.chunks, partition_group.streaming_queries[0].physical.plan.schema.axis)
-        if not partition_group.shared:
-            yield from self._heard(partition_group.streaming_queries[0], store, bucket, arrived, timers)
-            return
-        namespaces = NamespacedState(store)
-        namespaces.keep_only([_drawer(taker) for taker in partition_group.takers])
-        for number, taker in enumerate(partition_group.takers):
-            events = None if arrived is None else events_for(number, arrived)
-            yield from self._heard(taker, namespaces.of(_drawer(taker)), bucket, events, timers)
-        namespaces.close()
-
-    def _unknown(self, name: str, store: Store) -> Iterator[Row]:
-        """Clear the state of a bundle all of whose queries were removed; complain of one that must not be there."""
-        if name not in self.probes:
-            store.clear()
-        elif store.index() is not None:
-            with at_door(self.door):
-                error = StateError(
-                    "the checkpoint holds states of queries that travel together, as it was named when it was made",
-                    hint=f"name it again: {option('checkpoint', 'FOLDER')}",
-                )
-                yield _told(complaint(error))
-
-    def _heard(
-        self,
-        taker: StreamingQuery | StreamQueryGroup,
-        memory: Memory,
-        bucket: int,
-        arrived: pa.Table | None,
-        timers: TimerValues,
-    ) -> Iterator[Row]:
-        """The rows of a step; what it refuses leaves it as a row, too."""
-        first = flows_of_taker(taker)[0]
-        try:
-            with at_door(self.door):
-                watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
-                if isinstance(taker, StreamQueryGroup):
-                    group = GroupStep(taker, memory, watermark, self.buckets)
-                    for streaming_query, batch in group.rows(arrived):
-                        yield _of_rows(streaming_query, bucket, batch)
-                    yield self._counted(group, first, taker.named(), bucket)
-                else:
-                    step = QueryStep(taker, memory, watermark, self.buckets)
-                    for batch in step.rows(arrived):
-                        yield _of_rows(taker, bucket, batch)
-                    yield self._counted(step, first, taker.name, bucket)
-        except TrendloomError as error:
-            yield _given_out(first, bucket, told=complaint(error))
-
-    def _counted(self, step: EventBuffer, streaming_query: StreamingQuery, name: str, bucket: int) -> Row:
-        """What a step has kept; late events are put aside."""
-        if step.late is not None:
-            refuse_untimed(step.untimed, self.late_to)
-            write_late(step.late, self.late_to, name, bucket)
-        late = 0 if step.late is None else len(step.late) - step.untimed
-        return _given_out(streaming_query, bucket, kept=step.kept, late=late, untimed=step.untimed)
-
-
-def _drawer(taker: StreamingQuery | StreamQueryGroup) -> str:
-    return TOGETHER if isinstance(taker, StreamQueryGroup) else taker.name
-
-
-def _of_rows(streaming_query: StreamingQuery, bucket: int, batch: pa.RecordBatch) -> Row:
-    return _given_out(streaming_query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
-
-
-def _given_out(
-    streaming_query: StreamingQuery, bucket: int, *, payload: bytes | None = None, kept: int = 0, late: int = 0,
-    untimed: int = 0, told: str | None = None,
-) -> Row:  # fmt: skip
-    """A row that leaves the operator: results, counts, or a complaint, after which there is nothing more."""
-    route = 0 if streaming_query.in_parts else bucket
-    counts = {"kept": kept, "late": late, "untimed": untimed}
-    return Row(query=streaming_query.name, route=route, payload=payload, **counts, **{COMPLAINT: told})
-
-
-def _told(told: str) -> Row:
-    """A complaint that is not of a query."""
-    return Row(query="", route=0, payload=None, kept=0, late=0, untimed=0, **{COMPLAINT: told})
-
-
-@dataclass
-class Store:
-    """The memory of one bundle and bucket in Spark's state store."""
-
-    handle: StatefulProcessorHandle
-    indexes: Any
-    chunks: Any
-    axis: TimeAxis | None
-
-    def index(self) -> bytes | None:
-        found = self.indexes.get()
-        return None if found is None else bytes(found[0])
-
-    def set_index(self, content: bytes) -> None:
-        self.indexes.update((content,))
-
-    def chunk(self, number: int) -> bytes:
-        return bytes(self.chunks.getValue((number,))[0])
-
-    def set_chunk(self, number: int, content: bytes) -> None:
-        self.chunks.updateValue((number,), (content,))
-
-    def drop_chunk(self, number: int) -> None:
-        self.chunks.removeKey((number,))
-
-    def clear(self) -> None:
-        self.indexes.clear()
-        self.chunks.clear()
-        for timer in list(self.handle.listTimers()):
-            self.handle.deleteTimer(timer)
-
-    def wake_at(self, watermark: int) -> None:
-        assert self.axis is not None
-        wanted = milliseconds_of(self.axis, watermark)
-        there = list(self.handle.listTimers())
-        for timer in there:
-            if timer != wanted:
-                self.handle.deleteTimer(timer)
-        if wanted not in there:
-            self.handle.registerTimer(wanted)
+    number = context.getLocalProperty("streaming.sql.batchId") if context is not None else None
+    return 0 if number is None else int(number)

@@ -11,83 +11,189 @@ of all partitions ranked (LIMIT k OVERALL): every bucket gives the k best of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from functools import reduce
+import re
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from functools import partial
 from math import ceil
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
 from pyspark.sql import functions as F
 
-from trendloom.engines.spark.columns import column, needed_by_any, without_time
-from trendloom.engines.spark.error_transport import heeded
+from trendloom.engines.spark.columns import clock_of, column, needed_by_any, without_time
+from trendloom.engines.spark.errors import raise_errors
+from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.session import set_arrow_rows
-from trendloom.engines.spark.streaming.batch_figures import FIGURES, observed_figures
-from trendloom.engines.spark.streaming.packing import BUCKET, BUNDLE, PARCEL, PAYLOAD, Label, Packing
+from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
+from trendloom.engines.spark.streaming.metrics import EVENTS, FIGURES, RESULTS, observed_figures
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
-from trendloom.engines.spark.streaming.settings import StreamSettings
-from trendloom.engines.spark.streaming.stepping import Stepping
-from trendloom.engines.spark.tasks import Batches, Task, key_columns, mapped
-from trendloom.engines.spark.timestamps import moment_of
-from trendloom.engines.spark.workload_table import QUERY, aligned, joint_schema
-from trendloom.errors import open_door
-from trendloom.model.imprecision import Imprecision
+from trendloom.engines.spark.streaming.sources import MARKS
+from trendloom.engines.spark.streaming.stepping import BUCKET, BUNDLE, PARCEL, Label, Packing, Stepping, packed
+from trendloom.engines.spark.tasks import PAYLOAD, QUERY, Batches, aligned, joint_schema, key_columns, mapped, unpacked
+from trendloom.errors import OptionError, QueryNote, open_door, option
+from trendloom.frontend.tree import Query
+from trendloom.io.events import prepare
+from trendloom.logical.bind.workload import for_every_query, refuse_clashing_columns
 from trendloom.model.schema import Schema
-from trendloom.streaming.partition_groups import StreamPartitionGroup, flows_of_taker
-from trendloom.streaming.state import unpack
-from trendloom.streaming.streaming_query import StreamingQuery
+from trendloom.model.time import MICROSECONDS, UNIT_WORDS
+from trendloom.options import Options, StreamOptions
+from trendloom.planner.plan import Physical
+from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.planning import planned
+from trendloom.runtime.reading import for_queries
+from trendloom.runtime.warnings import report_warnings, warn_in_python
+from trendloom.streaming.partition_groups import StreamPartitionGroup, alone, bundles_of, flows_of_taker, names_together
+from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
+from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.workload_diff import news_of
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
 
-
-# When an event happened, for Spark's watermark: where its time is imprecise, the earliest time it may have had.
-#
-# So the watermark promises that no event comes that may have happened earlier. Events that no query wants move it, too.
-# What is less than a tick is rounded so that a clock is never ahead of its event.
-
-
-SECOND = 1_000_000
-"""Microseconds."""
-
-
-def clock_of(df: DataFrame, schema: Schema) -> Column:
-    """The earliest time of an event as a timestamp."""
-    time, kinds = column(schema.times), dict(df.dtypes)
-    how = schema.imprecision if schema.bounds is None else None
-    if not schema.axis.timestamp:
-        number = time.cast("long") if how is None else time.cast("long") - _error(how, schema, kinds)
-        return F.timestamp_micros(F.try_multiply(number, F.lit(int(schema.axis.tick))))
-    moment = time if kinds[schema.times] == "timestamp" else moment_of(time)
-    if how is None:
-        return moment
-    if how.error_column is not None and kinds[how.error_column].startswith("interval"):
-        return moment - column(how.error_column)
-    return F.timestamp_micros(F.unix_micros(moment) - _error(how, schema, kinds))
-
-
-def _error(how: Imprecision, schema: Schema, kinds: dict[str, str]) -> Column:
-    """How many ticks an event may be earlier than its time, rounded up."""
-    if how.error_column is None:
-        given = F.lit(ceil(how.error))
-        kind = column(schema.type)
-        return reduce(lambda rest, one: F.when(kind == one[0], F.lit(ceil(one[1]))).otherwise(rest), how.by_type, given)
-    number = column(how.error_column)
-    if not schema.axis.timestamp:
-        return F.ceil(number).cast("long")
-    if kinds[how.error_column] in ("tinyint", "smallint", "int", "bigint"):
-        return number.cast("long") * SECOND
-    return F.ceil(number * SECOND).cast("long")
-
-
 CLOCK = "_trendloom_clock"
-EVENTS, RESULTS = "trendloom_events", "trendloom_results"
-"""Names of observed metrics: of what came in, and of the rows given out."""
-
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+DELAY = re.compile(r"\s*(\d+(?:\.\d+)?)\s+(microsecond|millisecond|second|minute|hour|day|week)s?\s*", re.IGNORECASE)
+WEEK = 7 * 86_400_000_000
 
 
-def run(
+@dataclass(frozen=True)
+class StreamSettings:
+    """How long to wait for late events, into how many buckets keys are put, and where later events go."""
+
+    watermark: str | None
+    buckets: int
+    late_to: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.watermark is None:
+            raise no_watermark()
+        if DELAY.fullmatch(self.watermark) is None:
+            raise OptionError(
+                f"'{self.watermark}' is not a delay", hint='a number and a unit, e.g. "10 seconds" or "2 minutes"'
+            )
+        if self.buckets < 1:
+            raise OptionError("there must be at least one bucket")
+
+    @property
+    def delay(self) -> int:
+        """The delay of the watermark in milliseconds, rounded up."""
+        found = DELAY.fullmatch(self.watermark or "")
+        assert found is not None
+        number, unit = found[1], found[2].lower()
+        length = WEEK if unit == "week" else MICROSECONDS[UNIT_WORDS[unit]]
+        return ceil(Fraction(number) * length / 1000)
+
+
+def no_watermark() -> OptionError:
+    return OptionError(
+        "a live stream needs a watermark: how long to wait for events that come late",
+        hint=f'{option("watermark", "10 seconds")}, or "0 seconds" where events come in order',
+    )
+
+
+def absolute(place: str) -> str:
+    """The whole path of a folder: Spark and its workers may run elsewhere than we do. What is on no disk stays."""
+    return place if "://" in place else str(Path(place).resolve())
+
+
+@dataclass(frozen=True, eq=False)
+class LivePlan:
+    """A workload planned over a stream, before its checkpoint is read. `figures`: those of the events so far."""
+
+    frame: Frame
+    workload: PhysicalWorkload
+    streaming_queries: tuple[StreamingQuery, ...]
+    figures: Figures
+
+
+def detect_live(df: DataFrame, queries: tuple[Query, ...], options: Options, stream: StreamOptions) -> DataFrame:
+    """The rows of a workload over a streaming DataFrame; see `trendloom.spark.detect`."""
+    late_to, checkpoint, early = stream.late_to, stream.checkpoint, stream.early
+    setting = StreamSettings(stream.watermark, stream.buckets, None if late_to is None else absolute(late_to))
+    place = None if checkpoint is None else absolute(checkpoint)
+    plan = plan_live(df, queries, options, Figures() if place is None else figures_at(place), early=early)
+    report_warnings(plan.frame.warnings, plan.workload.bound, warn_in_python)
+    rows, news = open_live(plan, setting, place)
+    for note in news:
+        warn_in_python(note)
+    return rows
+
+
+def plan_live(
+    df: DataFrame,
+    queries: tuple[Query, ...],
+    options: Options,
+    figures: Figures,
+    *,
+    early: bool = False,
+    search: bool = False,
+) -> LivePlan:
+    """Bind and plan queries; what cannot run on a live stream, or together, is refused, and nothing is written.
+
+    `search`: without a limit, for what the queries share.
+    """
+    limits = replace(options.limits, sharing_steps=None) if search else options.limits
+    frame = without_marks(describe(df, options.columns()))
+    workload = planned(queries, frame.schema, limits, lambda plan: statistics_of_batches(plan, figures))
+    refuse_clashing_columns(workload.bound)
+    grouped = {number for group in workload.shared_groups for number in group.members if not early}
+    found = _streaming_queries(workload.queries, frame.arrow, options.numeric, early=early)
+    streaming_queries = tuple(replace(one, together=number in grouped) for number, one in enumerate(found))
+    result_schema(streaming_queries)
+    return LivePlan(frame, workload, streaming_queries, figures)
+
+
+def open_live(
+    plan: LivePlan, setting: StreamSettings, checkpoint: str | None
+) -> tuple[DataFrame, tuple[QueryNote, ...]]:
+    """The rows of a planned workload, and notes for the user; the checkpoint then has its manifest."""
+    frame, streaming_queries = plan.frame, plan.streaming_queries
+    if checkpoint is None:
+        return _run(frame.df, alone(streaming_queries), frame.schema, setting, names_together(streaming_queries)), ()
+    streaming_queries = agreed(checkpoint, streaming_queries, setting.buckets, setting.delay)
+    known = partial(statistics_of_batches, figures=plan.figures)
+    partition_groups = bundles_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+    reached = watermark_after(checkpoint)
+    news = news_of(streaming_queries, None if reached is None else reached * 1000)
+    return _run(frame.df, partition_groups, frame.schema, setting), tuple(news)
+
+
+def check_live(queries: tuple[Query, ...], columns: pa.Schema, options: Options) -> None:
+    """Refuse a workload that cannot run over a stream of events with these columns."""
+    events = prepare(columns.empty_table(), **for_queries(options, queries).columns())
+    schema = replace(events.schema, present=None)
+    workload = planned(queries, schema, options.limits)
+    refuse_clashing_columns(workload.bound)
+    _streaming_queries(workload.queries, events.table.schema, options.numeric)
+
+
+def without_marks(frame: Frame) -> Frame:
+    """The frame without the columns about events that could not be read in its schema."""
+    columns = tuple(one for one in frame.schema.columns if one.name not in MARKS)
+    arrow = pa.schema([one for one in frame.arrow if one.name not in MARKS])
+    return replace(frame, arrow=arrow, schema=replace(frame.schema, columns=columns))
+
+
+def result_schema(queries: tuple[StreamingQuery, ...]) -> pa.Schema:
+    """The columns of all queries together; a workload adds `query`."""
+    return joint_schema([one.result for one in queries], named=any(one.name for one in queries))
+
+
+def _streaming_queries(
+    queries: tuple[Physical, ...], columns: pa.Schema, numeric: str, *, early: bool = False
+) -> tuple[StreamingQuery, ...]:
+    """The queries over events with these columns; an error names all that cannot run on a live stream."""
+    by_name = {physical.plan.name: physical for physical in queries}
+    plans = [physical.plan for physical in queries]
+    return tuple(for_every_query(plans, lambda plan: flow_of(by_name[plan.name], columns, numeric, early=early)))
+
+
+# -------------------------------------------------------------------------------------------- the stream
+
+
+def _run(
     df: DataFrame,
     partition_groups: tuple[StreamPartitionGroup, ...],
     schema: Schema,
@@ -95,38 +201,27 @@ def run(
     probes: tuple[str, ...] = (),
 ) -> DataFrame:
     """The rows of a workload over a streaming DataFrame; `probes`: bundles that must not have any state."""
-    streaming_queries = tuple(
-        streaming_query for partition_group in partition_groups for streaming_query in partition_group.streaming_queries
-    )
+    queries = tuple(query for group in partition_groups for query in group.streaming_queries)
     _prepare(df.sparkSession)
-    result = result_schema(streaming_queries)
+    result = result_schema(queries)
     assert setting.watermark is not None
     timed = df.withColumn(CLOCK, clock_of(df, schema)).withWatermark(CLOCK, setting.watermark)
     timed = timed.observe(FIGURES, *observed_figures(timed, partition_groups, schema, CLOCK))
     parcels = _parcels(timed, partition_groups, column(CLOCK).isNull() | without_time(schema), setting, probes)
-    stepping = Stepping(partition_groups, setting.buckets, setting.late_to, open_door(), probes)
-    processor = Processor(stepping)
-    mode = "update" if any(streaming_query.early for streaming_query in streaming_queries) else "append"
+    processor = Processor(Stepping(partition_groups, setting.buckets, setting.late_to, open_door(), probes))
+    mode = "update" if any(query.early for query in queries) else "append"
     stepped = parcels.groupBy(BUNDLE, BUCKET).transformWithState(processor, OUTPUT, mode, "EventTime")
-    stepped = heeded(stepped).observe(
+    stepped = raise_errors(stepped).observe(
         EVENTS, *(F.coalesce(F.sum(name), F.lit(0)).alias(name) for name in ("kept", "late", "untimed"))
     )
-    if any(streaming_query.in_parts for streaming_query in streaming_queries):
+    if any(query.in_parts for query in queries):
         stepped = stepped.repartition(QUERY, "route")
-    rows = mapped(stepped.select(QUERY, PAYLOAD), Task(None, Unpacking(streaming_queries)), result)
+    rows = mapped(stepped.select(QUERY, PAYLOAD), partial(_rows_of_parcels, queries), result)
     return rows.observe(RESULTS, F.count(F.lit(1)).alias("rows"))
 
 
-def result_schema(streaming_queries: tuple[StreamingQuery, ...]) -> pa.Schema:
-    """The columns of all queries together; a workload adds `query`."""
-    return joint_schema(
-        [streaming_query.result for streaming_query in streaming_queries],
-        named=any(streaming_query.name for streaming_query in streaming_queries),
-    )
-
-
 def _prepare(spark: SparkSession) -> None:
-    """What stateful operators of this kind need, unless the session has it already."""
+    """Settings of the session that stateful operators need."""
     set_arrow_rows(spark)
     spark.conf.set("spark.sql.streaming.stateStore.providerClass", ROCKSDB)
     spark.conf.set("spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled", "true")
@@ -143,52 +238,37 @@ def _parcels(
     given = [name for name in df.columns if name != CLOCK]
     labels: list[Label] = []
     flags: list[Column] = []
-    for partition_group in partition_groups:
-        keys = F.xxhash64(*key_columns(df, partition_group.attributes)) if partition_group.attributes else F.lit(0)
+    for group in partition_groups:
+        keys = F.xxhash64(*key_columns(df, group.attributes)) if group.attributes else F.lit(0)
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
-        wanted: list[str | None] = []
-        for taker in partition_group.takers:
-            test = needed_by_any(
-                [streaming_query.physical.plan for streaming_query in flows_of_taker(taker)], df.schema
-            )
-            wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
-            if test is not None and wanted[-1] is not None:
+        needed: list[str | None] = []
+        for taker in group.takers:
+            test = needed_by_any([query.physical.plan for query in flows_of_taker(taker)], df.schema)
+            needed.append(None if test is None else f" needed {len(labels)} {len(needed)}")
+            if test is not None and needed[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.
-                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(wanted[-1]))
-        needed = {
-            name for streaming_query in partition_group.streaming_queries for name in streaming_query.schema.names
-        }
-        kept = [name for name in given if setting.late_to is not None or name in needed]
-        labels.append(Label(partition_group.name, tuple(kept), bucket, tuple(wanted)))
+                flags.append((F.coalesce(test, F.lit(False)) | untimed).alias(needed[-1]))
+        read = {name for query in group.streaming_queries for name in query.schema.names}
+        kept = [name for name in given if setting.late_to is not None or name in read]
+        labels.append(Label(group.name, tuple(kept), bucket, tuple(needed)))
     columns = [name for name in given if any(name in label.columns for label in labels)]
     chosen = df.select(*(column(name) for name in columns), *flags)
-    tests = [name for label in labels for name in label.wanted]
+    tests = [name for label in labels for name in label.needed]
     if None not in tests:
         chosen = chosen.filter(" OR ".join(f"`{name}`" for name in tests))
-    return mapped(chosen, Task(None, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
+    return mapped(chosen, partial(packed, Packing(tuple(labels), probes, setting.buckets)), PARCEL)
 
 
-@dataclass(frozen=True)
-class Unpacking:
-    """What a task makes of results that leave the state: rows, put together where buckets gave parts of them."""
-
-    streaming_queries: tuple[StreamingQuery, ...]
-
-    def __call__(self, _: object, batches: Batches) -> Batches:
-        known = {streaming_query.name: streaming_query for streaming_query in self.streaming_queries}
-        result = result_schema(self.streaming_queries)
-        parts: dict[str, list[pa.Table]] = {}
-        for batch in batches:
-            names, payloads = batch.column(QUERY).to_pylist(), batch.column(PAYLOAD)
-            for name, payload in zip(names, payloads, strict=True):
-                if not payload.is_valid:
-                    continue
-                table = unpack(payload.as_buffer())
-                if known[name].in_parts:
-                    parts.setdefault(name, []).append(table)
-                else:
-                    yield from aligned(table, name, result)
-        for name, tables in parts.items():
-            for rows in known[name].joined(tables):
-                yield from aligned(pa.Table.from_batches([rows]), name, result)
+def _rows_of_parcels(queries: tuple[StreamingQuery, ...], batches: Batches) -> Batches:
+    """Task function: the rows in results that leave the state, put together where buckets gave parts of them."""
+    known, result = {query.name: query for query in queries}, result_schema(queries)
+    parts: dict[str, list[pa.Table]] = {}
+    for name, table in unpacked(batches, QUERY):
+        if known[name].in_parts:
+            parts.setdefault(name, []).append(table)
+        else:
+            yield from aligned(table, name, result)
+    for name, tables in parts.items():
+        for rows in known[name].joined(tables):
+            yield from aligned(pa.Table.from_batches([rows]), name, result)

@@ -1,6 +1,6 @@
 """A workload that changes while its stream runs: by its text, or because its events are no longer what they were.
 
-Both are a restart between two batches on the same checkpoint (`service`): the manifest there says which queries go on
+Both are a restart between two batches on the same checkpoint (`service`): the manifest there holds which queries go on
 with their state, which begin afresh and since when, and which are gone. What cannot be taken is refused before the
 stream is stopped.
 """
@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from threading import Thread
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from trendloom.engines.spark.streaming.checkpoint import agreement_of
-from trendloom.engines.spark.streaming.detect import LivePlan, open_live, plan_live
-from trendloom.engines.spark.streaming.settings import StreamSettings
-from trendloom.engines.spark.streaming.sinks import BatchWriter
+from trendloom.engines.spark.streaming.stream import LivePlan, StreamSettings, open_live, plan_live
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
 from trendloom.planner.sharing.groups import SharingQuestion
@@ -27,13 +25,7 @@ from trendloom.streaming.workload_diff import Queries, WorkloadDiff, take_querie
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-
-# When what a stream's plan was made with no longer holds: the types of its events come at other rates.
-#
-# The figures of a stream add up over its life, so they change ever more slowly. What counts is the stretch since the
-# last comparison: the share of each type among all, beside the share that the plan was made with. Answers do not
-# depend on it.
-
+    from trendloom.engines.spark.archive import LiveArchiver
 
 FACTOR = 2.0
 """How many times as large or small a share must have become."""
@@ -44,88 +36,12 @@ LEAST_BATCHES = 20
 """How long a stretch is, in events and batches, before it is compared: a stream is renewed at most once in it."""
 
 
-@dataclass
-class DriftWatch:
-    """Compares a stream with what its plan knew. `known`: the figures of the plan; `counted`: totals so far."""
-
-    known: Figures
-    counted: Figures
-
-    def drifted_to(self, newest: Figures) -> Figures | None:
-        """The figures of the last stretch, if it is long enough and unlike what is known; a new stretch then begins."""
-        stretch = stretch_of(self.counted, newest)
-        if newest.batch - self.counted.batch < LEAST_BATCHES or stretch.events < LEAST_EVENTS:
-            return None
-        self.counted = newest
-        if not has_drifted(self.known, stretch):
-            return None
-        self.known = stretch
-        return stretch
-
-
-def has_drifted(known: Figures, recent: Figures) -> bool:
-    """Whether any type that matters is much more, or much less, of the events than it was."""
-    if not known.events:
-        return bool(recent.events)
-    common = known.types.keys() & recent.types.keys()
-    before, after = _shares(known.types, common), _shares(recent.types, common)
-    return any(_differ(before[name], after[name]) for name in before.keys() & after.keys())
-
-
-def stretch_of(earlier: Figures, newest: Figures) -> Figures:
-    """What was counted after `earlier`. Of keys and values the most in any batch is known, and stays."""
-    return Figures(
-        newest.batch,
-        newest.events - earlier.events,
-        newest.first if earlier.last is None else earlier.last,
-        newest.last,
-        _less(newest.types, earlier.types),
-        newest.keys,
-        _less(newest.fitting, earlier.fitting),
-        newest.domains,
-    )
-
-
-def _shares(types: Mapping[str, int], names: set[str]) -> dict[str, float]:
-    whole = sum(types[name] for name in names)
-    return {name: types[name] / whole for name in names} if whole else {}
-
-
-def _differ(before: float, after: float) -> bool:
-    low, high = sorted((before, after))
-    return high >= LEAST_SHARE and high >= FACTOR * low
-
-
-def _less(newest: Mapping[Any, int], earlier: Mapping[Any, int]) -> dict[Any, int]:
-    return {one: count - earlier.get(one, 0) for one, count in newest.items()}
-
-
 @dataclass(frozen=True)
 class WorkloadWatch:
     """Callbacks: for warnings, and for a changed text that was refused."""
 
     warn: Warn
     refused: Callable[[TrendloomError], None]
-
-
-class StreamArchiver(Protocol):
-    """Copies the events and rows of a stream on their way, and passes them on unchanged."""
-
-    def of_events(self, plan: LivePlan) -> DataFrame:
-        """The events of a planned workload; raises what makes the workload impossible, before anything is touched."""
-        ...
-
-    def of_rows(self, rows: DataFrame) -> DataFrame:
-        """The rows of the workload whose events passed last."""
-        ...
-
-    def sink(self, sink: BatchWriter) -> BatchWriter:
-        """The sink of the stream, which also commits the copies of a batch."""
-        ...
-
-    def close(self) -> None:
-        """The stream has ended."""
-        ...
 
 
 @dataclass
@@ -139,14 +55,14 @@ class ChangingWorkload:
     queries: Queries
     watch: WorkloadWatch
     look: Callable[[], str] | None = None
-    heeded: str = ""  # the text, or the error, that was looked at last
+    last_seen: str = ""  # the text, or the error, of the last look
     plan: LivePlan = field(init=False)
     rows: DataFrame = field(init=False)
     drift: DriftWatch = field(init=False)
-    waiting: str | None = None  # a text that is taken if the next look finds the same
+    waiting: str | None = None  # a text that takes effect if the next look finds the same
     pending: LivePlan | None = None
     searching: Thread | None = None
-    archiver: StreamArchiver | None = None
+    archiver: LiveArchiver | None = None
 
     def first_rows(self) -> DataFrame:
         """Plan the workload and note it down in its checkpoint."""
@@ -168,7 +84,7 @@ class ChangingWorkload:
         return self.pending is not None
 
     def rows_after_restart(self) -> DataFrame:
-        """The rows of what is pending."""
+        """The rows of the pending plan."""
         plan, self.pending = self.pending, None
         assert plan is not None
         try:
@@ -180,7 +96,7 @@ class ChangingWorkload:
     # ------------------------------------------------------------------------------------------------ the text
 
     def _changed_text(self) -> str | TrendloomError | None:
-        """What the text has become, once two looks in a row have found the same: it may be being written."""
+        """The changed text, once two looks in a row have found the same: a file may be being written."""
         if self.look is None:
             return None
         found: str | TrendloomError
@@ -189,9 +105,9 @@ class ChangingWorkload:
         except TrendloomError as error:
             found = error
         waiting, self.waiting = self.waiting, str(found)
-        if str(found) == self.heeded or str(found) != waiting:
+        if str(found) == self.last_seen or str(found) != waiting:
             return None
-        self.heeded = str(found)
+        self.last_seen = str(found)
         return found
 
     def _take(self, text: str | TrendloomError) -> None:
@@ -206,7 +122,7 @@ class ChangingWorkload:
             self._report_changes(taken, self.pending)
 
     def _check(self, queries: Queries) -> None:
-        """Refuse queries that do not bind, cannot be served, or do not fit each other or the checkpoint."""
+        """Refuse queries that do not bind, cannot run live, or do not fit each other or the checkpoint."""
         plan = self._planned(queries, self.drift.known)
         agreement_of(self.checkpoint, plan.streaming_queries, self.setting.buckets, self.setting.delay)
 
@@ -234,10 +150,8 @@ class ChangingWorkload:
 
     def _swap(self, plan: LivePlan, note: str) -> None:
         """Go on with another plan for the same queries; the same one need not be started again."""
-        same_state = [streaming_query.fingerprint for streaming_query in plan.streaming_queries] == [
-            streaming_query.fingerprint for streaming_query in self.plan.streaming_queries
-        ]
-        if same_state and _ways(plan) != _ways(self.plan):
+        before, after = ([query.fingerprint for query in one.streaming_queries] for one in (self.plan, plan))
+        if before == after and _ways(plan) != _ways(self.plan):
             self.pending = plan
             self.watch.warn(QueryNote(note), None)
 
@@ -265,12 +179,69 @@ class ChangingWorkload:
 
 
 def _search(questions: list[SharingQuestion]) -> None:
-    """Find what is best; the planner keeps it for when it is asked the same."""
+    """Search to the end; the planner keeps the result for the next plan."""
     for question in questions:
         _ = question.without_limit.search
 
 
 def _ways(plan: LivePlan) -> list[object]:
-    """How a plan answers queries together."""
+    """The groups of queries that a plan answers together, and how."""
     groups = plan.workload.shared_groups
     return [(group.members, group.kernel.backwards, group.kernel.segments) for group in groups]
+
+
+# --------------------------------------------------------------------------------------------------------------- drift
+
+
+@dataclass
+class DriftWatch:
+    """Compares a stream with the figures of its plan (`known`); `counted`: totals at the last comparison.
+
+    Drift: types of events come at other rates than those that the plan was made with. Figures add up over the life of
+    a stream, so they change ever more slowly. What counts is the stretch since the last comparison: the share of each
+    type among all, beside its share in the figures of the plan. Answers do not depend on it.
+    """
+
+    known: Figures
+    counted: Figures
+
+    def drifted_to(self, newest: Figures) -> Figures | None:
+        """The figures of the last stretch, if it is long enough and unlike the plan's; a new stretch then begins."""
+        stretch = stretch_of(self.counted, newest)
+        if newest.batch - self.counted.batch < LEAST_BATCHES or stretch.events < LEAST_EVENTS:
+            return None
+        self.counted = newest
+        if not has_drifted(self.known, stretch):
+            return None
+        self.known = stretch
+        return stretch
+
+
+def has_drifted(known: Figures, recent: Figures) -> bool:
+    """Whether any type that matters is much more, or much less, of the events than it was."""
+    if not known.events:
+        return bool(recent.events)
+    common = known.types.keys() & recent.types.keys()
+    before, after = (sum(figures.types[name] for name in common) for figures in (known, recent))
+    if not before or not after:
+        return False
+    shares = (sorted((known.types[name] / before, recent.types[name] / after)) for name in common)
+    return any(high >= LEAST_SHARE and high >= FACTOR * low for low, high in shares)
+
+
+def stretch_of(earlier: Figures, newest: Figures) -> Figures:
+    """The figures after `earlier`. Of keys and values the most in any batch is kept."""
+    return Figures(
+        newest.batch,
+        newest.events - earlier.events,
+        newest.first if earlier.last is None else earlier.last,
+        newest.last,
+        _less(newest.types, earlier.types),
+        newest.keys,
+        _less(newest.fitting, earlier.fitting),
+        newest.domains,
+    )
+
+
+def _less(newest: Mapping[Any, int], earlier: Mapping[Any, int]) -> dict[Any, int]:
+    return {one: count - earlier.get(one, 0) for one, count in newest.items()}

@@ -4,15 +4,18 @@ Spark repeats a batch when it stopped before the batch was marked as done. Rows 
 carries the number of the batch and the identity of the stream, and a repeated batch replaces what is there: a folder
 per batch of Parquet, a file per batch of JSON lines, a transaction per batch in a database.
 
-A writer asks for the rows once: asking twice would compute the batch twice.
+A writer collects the rows once: twice would compute the batch twice.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeAlias
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-from trendloom.errors import OptionError
+import pyarrow as pa
+
+from trendloom.errors import OptionError, option
 from trendloom.streaming.connectors import Registry, Sink, any_of
 
 if TYPE_CHECKING:
@@ -20,9 +23,7 @@ if TYPE_CHECKING:
 
 BatchWriter: TypeAlias = "Callable[[DataFrame, int], None]"
 """What `foreachBatch` calls with the rows of a batch and its number."""
-
 SINKS: Registry[type[Sink]] = Registry("sink", __name__)
-
 STREAM_ID = "sql.streaming.queryId"
 
 
@@ -61,3 +62,61 @@ def stream_of(rows: DataFrame) -> str:
             hint='name it: to_parquet(folder, stream="trips"), and give every new checkpoint a new name',
         )
     return stream
+
+
+@dataclass(frozen=True)
+class RowSink:
+    """What sinks of this package have in common."""
+
+    scheme: ClassVar[str]
+    form: ClassVar[str]
+    exactly_once: ClassVar[str]
+    help: ClassVar[str] = ""
+    on_console: ClassVar[bool] = False
+    in_memory: ClassVar[bool] = False
+
+    place: str
+
+
+@SINKS.register
+class ConsoleSink(RowSink):
+    """`console`: rows for people who look at them."""
+
+    scheme = "console"
+    form = "console"
+    exactly_once = "is printed again"
+    on_console = True
+
+    def check(self) -> None:
+        if self.place:
+            raise OptionError("the console needs no place", hint=option("sink", "console"))
+
+    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
+        return to_call(show)
+
+
+@SINKS.register
+class MemorySink(RowSink):
+    """`memory:NAME`: a table of the session."""
+
+    scheme = "memory"
+    form = "memory:NAME"
+    help = "shown at the end"
+    exactly_once = "cannot go on from a checkpoint"
+    in_memory = True
+
+    def check(self) -> None:
+        if not self.place.isidentifier():
+            raise OptionError(f"'{self.place}' is not a name of a table", hint="letters, digits and _: memory:matches")
+
+    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
+        return to_call(show)
+
+
+def to_call(function: Callable[[pa.Table, int], None]) -> BatchWriter:
+    """Rows as an Arrow table to a function of the user; a batch that is done again calls it again."""
+
+    def call(rows: DataFrame, batch: int) -> None:
+        function(rows.toArrow(), batch)
+
+    return call

@@ -10,15 +10,14 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar
 
 import pyarrow as pa
-import pyarrow.fs as fs
 
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.errors import OptionError, StateError, did_you_mean, option
 from trendloom.io.convert import parse_schema
-from trendloom.io.files import place
 from trendloom.streaming.connectors import ReadSettings, Registry, Source, SourceAddress
 
 if TYPE_CHECKING:
@@ -34,6 +33,17 @@ MARKS = (TEXT, FILE)
 UNREADABLE = "_trendloom_unreadable"
 COLUMNS = "trendloom_columns.json"
 SOME_COLUMNS = "time timestamp, type string, ..."
+
+
+@dataclass(frozen=True)
+class EventSource:
+    """What sources of this package have in common."""
+
+    scheme: ClassVar[str]
+    form: ClassVar[str]
+    help: ClassVar[str] = ""
+
+    address: SourceAddress
 
 
 def parse_source(
@@ -70,22 +80,20 @@ def open_source(
 
 def note_columns(events: DataFrame, checkpoint: str) -> None:
     """Note the columns in the checkpoint: files that come later must not change what they are at the next start."""
-    system, folder = place(checkpoint)
-    system.create_dir(folder, recursive=True)
-    with system.open_output_stream(f"{folder}/{COLUMNS}") as sink:
-        sink.write(events.drop(*MARKS).schema.json().encode())
+    from trendloom.engines.spark.streaming.checkpoint import write_note
+
+    write_note(checkpoint, COLUMNS, events.drop(*MARKS).schema.json())
 
 
 def noted_columns(checkpoint: str) -> StructType | None:
+    """The columns that an earlier start has noted."""
     from pyspark.sql.types import StructType
 
-    system, folder = place(checkpoint)
-    path = f"{folder}/{COLUMNS}"
-    if system.get_file_info(path).type is not fs.FileType.File:
-        return None
+    from trendloom.engines.spark.streaming.checkpoint import read_note
+
     try:
-        with system.open_input_stream(path) as source:
-            return StructType.fromJson(json.loads(source.read()))
+        content = read_note(checkpoint, COLUMNS)
+        return None if content is None else StructType.fromJson(json.loads(content))
     except (ValueError, KeyError) as error:
         raise StateError(
             f"the checkpoint {checkpoint} cannot be read: {COLUMNS}: {error}",
@@ -109,7 +117,7 @@ def struct_of(schema: str) -> StructType:
 
 
 def columns_of_schema(schema: str) -> pa.Schema | None:
-    """The columns that such a text names, without a session; None if only Spark has their types."""
+    """The columns that a text names, without a session; None if only Spark has their types."""
     try:
         return pa.schema(list(parse_schema(schema).items()))
     except OptionError:

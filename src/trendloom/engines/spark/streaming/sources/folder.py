@@ -7,20 +7,20 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.engines.spark.streaming.sources import (
     FILE,
     SOME_COLUMNS,
     SOURCES,
     TEXT,
     UNREADABLE,
+    EventSource,
     columns_of_schema,
     noted_columns,
     struct_of,
@@ -29,7 +29,7 @@ from trendloom.errors import DataError, OptionError, option
 from trendloom.io.files import ENDINGS
 from trendloom.io.read import read
 from trendloom.model.zone import UTC
-from trendloom.streaming.connectors import ReadSettings, SourceAddress
+from trendloom.streaming.connectors import ReadSettings
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,15 +44,8 @@ MOST_FILES = 5
 UNFINISHED = "files must appear whole: write them elsewhere, then move them into the folder"
 
 
-@dataclass(frozen=True)
-class FolderSource(ABC):
+class FolderSource(EventSource, ABC):
     """A folder of files of one format."""
-
-    scheme: ClassVar[str]
-    form: ClassVar[str]
-    help: ClassVar[str] = ""
-
-    address: SourceAddress
 
     @property
     def place(self) -> str:
@@ -129,8 +122,8 @@ class ParquetFolder(FolderSource):
             raise _unreadable(file, problem) from problem
 
     def open(self, spark: SparkSession, settings: ReadSettings) -> DataFrame:
+        from trendloom.engines.spark.columns import schema_with_numbers, with_times
         from trendloom.engines.spark.streaming.sources.folder_files import Dialect
-        from trendloom.engines.spark.timestamps import schema_with_numbers, with_times
 
         nanoseconds = self._nanoseconds() if self.is_local else {}
         schema = self.schema(settings)
@@ -143,7 +136,7 @@ class ParquetFolder(FolderSource):
 
     def _nanoseconds(self) -> dict[str, bool]:
         """The columns in nanoseconds of the files that are there."""
-        from trendloom.engines.spark.timestamps import nanosecond_columns
+        from trendloom.engines.spark.columns import nanosecond_columns
 
         found: dict[str, bool] = {}
         for file in self.files()[:MOST_FILES]:
@@ -172,7 +165,7 @@ class TextFolder(FolderSource):
 
 @SOURCES.register
 class CsvFolder(TextFolder):
-    """`csv:FOLDER`, read by tasks, because Spark reads CSV by position whatever the header says."""
+    """`csv:FOLDER`, read by tasks, because Spark reads CSV by position, whatever its header."""
 
     scheme = "csv"
     form = "csv:FOLDER"
@@ -261,13 +254,13 @@ def _read_by_tasks(
 
     from trendloom.engines.spark.streaming.metrics import READ
     from trendloom.engines.spark.streaming.sources.folder_files import LISTED, FileReader
-    from trendloom.engines.spark.tasks import Task, mapped
+    from trendloom.engines.spark.tasks import mapped
 
     listed = source.reader(spark, "binaryFile", options).schema(LISTED).load(source.path)
     content = F.lit(None).cast("binary") if "://" not in source.path else F.col("content")
     columns = to_arrow_schema(schema, timezone="UTC")
     reading = FileReader(source.scheme, columns, settings.times, settings.strict, dialect, settings.time_zone or UTC)
-    events = mapped(listed.select("path", content.alias("content")), Task(None, reading), reading.result)
+    events = mapped(listed.select("path", content.alias("content")), reading, reading.result)
     return events.observe(READ, F.count(F.lit(1)).alias("rows"))
 
 

@@ -1,6 +1,6 @@
 """Files of a live folder that tasks read themselves, as `trendloom run` does: CSV, and Parquet with nanoseconds.
 
-Spark reads CSV by position, whatever the header says, and times in nanoseconds not at all. Here Spark only finds the
+Spark reads CSV by position, whatever its header, and times in nanoseconds not at all. Here Spark only finds the
 files; a task reads each of them with Arrow, block by block, and goes by the names in the file's own header. Further
 columns are left out. A line that cannot be read, or that lacks a column, stops the stream (`strict`) or becomes an
 event without a time that carries its text and its file.
@@ -19,8 +19,8 @@ import pyarrow.compute as pc
 import pyarrow.csv
 import pyarrow.parquet as pq
 
+from trendloom.engines.spark.errors import WHOLE_MICROSECONDS
 from trendloom.engines.spark.streaming.sources import MARKS
-from trendloom.engines.spark.timestamps import HINT
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io.convert import ConversionFailure, convert
 from trendloom.io.timestamps import Unparsable, parse_iso
@@ -94,14 +94,14 @@ class FileReader:
     times: tuple[str, ...]
     strict: bool
     dialect: Dialect = field(default_factory=Dialect)
-    zone: str = UTC  # of times that do not say theirs
+    zone: str = UTC  # of times without one
 
     @property
     def result(self) -> pa.Schema:
         marks = [] if self.strict else [pa.field(name, pa.string()) for name in MARKS]
         return pa.schema([*self.columns, *marks])
 
-    def __call__(self, _: object, batches: Batches) -> Batches:
+    def __call__(self, batches: Batches) -> Batches:
         for batch in batches:
             for row in batch.to_pylist():
                 yield from self.events(row["path"], row["content"])
@@ -129,7 +129,7 @@ class FileReader:
         try:
             return batch.column(wanted.name).cast(wanted.type)
         except pa.ArrowInvalid as problem:
-            raise DataError(f"{name}: column '{wanted.name}': {problem}", hint=HINT) from problem
+            raise DataError(f"{name}: column '{wanted.name}': {problem}", hint=WHOLE_MICROSECONDS) from problem
 
     # -------------------------------------------------------------------------------------------------- CSV
 
@@ -195,14 +195,14 @@ class FileReader:
             return
         place = {one: at for at, one in enumerate(batch.schema.names)}
         columns, good = [], pa.repeat(True, len(fields))
-        for wanted in self.columns:
-            is_time = wanted.name in self.times
-            text, sound = texts[place[wanted.name]]
-            values, fits = converted(text, wanted.type, is_time=is_time, zone=self.zone)
+        for one in self.columns:
+            is_time = one.name in self.times
+            text, sound = texts[place[one.name]]
+            values, fits = converted(text, one.type, is_time=is_time, zone=self.zone)
             columns.append(values)
             fits = pc.and_(sound, fits)
             if self.strict and not pc.all(fits).as_py():
-                reason = f"column '{wanted.name}' is not {'a time' if is_time else f'of type {wanted.type}'}"
+                reason = f"column '{one.name}' is not {'a time' if is_time else f'of type {one.type}'}"
                 yield from self._set_apart(name, csv_lines(fields.filter(pc.invert(fits))), reason)
             good = pc.and_(good, fits)
         if not pc.all(good).as_py():

@@ -1,19 +1,23 @@
-"""Events out of topics of Kafka: the JSON in the values of messages, decoded by the columns that `--schema` names."""
+"""Events out of stream formats of Spark's own: topics of Kafka, and made-up rows at a given rate.
+
+The values of Kafka's messages are JSON, decoded by the columns that `--schema` names. Made-up events are for trying
+queries without data.
+"""
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from trendloom.engines.spark.error_transport import first_line
+from trendloom.engines.spark.errors import first_line
 from trendloom.engines.spark.streaming.sources import (
     SOME_COLUMNS,
     SOURCES,
     TEXT,
     UNREADABLE,
+    EventSource,
     columns_of_schema,
     refuse_max_files,
     struct_of,
@@ -28,21 +32,18 @@ if TYPE_CHECKING:
 
 CONNECTOR = "kafka"
 """The format under which Spark registers its connector."""
-
 MESSAGE = {"kafka_" + name: name for name in ("key", "topic", "partition", "offset", "timestamp")}
 """Columns that come from the message itself, not from its value, if the schema names them."""
+CYCLE, KEYS = "ABC", 10
+"""Types and number of keys of made-up events."""
 
 
 @SOURCES.register
-@dataclass(frozen=True)
-class KafkaSource:
+class KafkaSource(EventSource):
     """`kafka:HOST:PORT/TOPIC`."""
 
-    scheme: ClassVar[str] = "kafka"
-    form: ClassVar[str] = "kafka:HOST:PORT/TOPIC"
-    help: ClassVar[str] = ""
-
-    address: SourceAddress
+    scheme = "kafka"
+    form = "kafka:HOST:PORT/TOPIC"
 
     def check(self) -> None:
         if self.address.max_files is not None:
@@ -65,23 +66,43 @@ class KafkaSource:
         return events_of_kafka(messages, schema, strict=settings.strict, time_zone=settings.time_zone)
 
 
-def _messages(spark: SparkSession, address: SourceAddress) -> DataFrame:
-    """The messages of topics, from the earliest on unless the checkpoint has offsets."""
-    import pyspark
-    from pyspark.errors import AnalysisException
+@SOURCES.register
+class RateSource(EventSource):
+    """`rate:ROWS`: so many events a second: types A, B, C in turn, ten keys, a number that grows."""
 
-    servers, _, topics = address.place.rpartition("/")
-    reader = spark.readStream.format(CONNECTOR).option("kafka.bootstrap.servers", servers).option("subscribe", topics)
-    try:
-        return reader.options(**{"startingOffsets": "earliest", **address.options}).load()
-    except AnalysisException as error:
-        if "Failed to find data source" not in str(error) and error.getCondition() != "DATA_SOURCE_NOT_FOUND":
-            raise OptionError(f"the topic cannot be read: {first_line(error)}") from None
-    raise OptionError(
-        "Spark's connector to Kafka is not there",
-        hint=option("packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
-        + " (spark.jars.packages of a session of your own) fetches it; without a network, put its jars into spark.jars",
-    )
+    scheme = "rate"
+    form = "rate:ROWS"
+    help = "made-up events, that many a second"
+
+    def check(self) -> None:
+        rows = self.address.place
+        if not rows.isdecimal() or int(rows) < 1:
+            raise OptionError(f"'{rows}' is not a rate", hint="rate:ROWS is a number of events per second: rate:1000")
+        if self.address.schema is not None:
+            raise OptionError(
+                "made-up events have columns of their own: time, type, key, value",
+                hint=f"leave out {option('schema')}",
+            )
+        if self.address.max_files is not None:
+            refuse_max_files()
+
+    def known_columns(self, times: tuple[str, ...], checkpoint: str | None = None) -> pa.Schema | None:
+        kinds = (pa.timestamp("us", "UTC"), pa.string(), pa.int32(), pa.int64())
+        return pa.schema(zip(("time", "type", "key", "value"), kinds, strict=True))
+
+    def open(self, spark: SparkSession, settings: ReadSettings) -> DataFrame:
+        from pyspark.sql import functions as F
+
+        reader = spark.readStream.format("rate").option("rowsPerSecond", self.address.place)
+        rate = reader.options(**self.address.options).load()
+        number = F.col("value")
+        types = F.array(*map(F.lit, CYCLE))
+        return rate.select(
+            F.col("timestamp").alias("time"),
+            F.get(types, F.pmod(number, F.lit(len(CYCLE))).cast("int")).alias("type"),
+            F.pmod(F.floor(number / len(CYCLE)), F.lit(KEYS)).cast("int").alias("key"),
+            number.alias("value"),
+        )
 
 
 def events_of_kafka(
@@ -114,3 +135,22 @@ def events_of_kafka(
 
     marks = [] if strict else [F.when(~readable, F.col("value").cast("string")).alias(TEXT)]
     return given.select(*map(value, wanted.fields), *marks)
+
+
+def _messages(spark: SparkSession, address: SourceAddress) -> DataFrame:
+    """The messages of topics, from the earliest on unless the checkpoint has offsets."""
+    import pyspark
+    from pyspark.errors import AnalysisException
+
+    servers, _, topics = address.place.rpartition("/")
+    reader = spark.readStream.format(CONNECTOR).option("kafka.bootstrap.servers", servers).option("subscribe", topics)
+    try:
+        return reader.options(**{"startingOffsets": "earliest", **address.options}).load()
+    except AnalysisException as error:
+        if "Failed to find data source" not in str(error) and error.getCondition() != "DATA_SOURCE_NOT_FOUND":
+            raise OptionError(f"the topic cannot be read: {first_line(error)}") from None
+    raise OptionError(
+        "Spark's connector to Kafka is not there",
+        hint=option("packages", f"org.apache.spark:spark-sql-kafka-0-10_2.13:{pyspark.__version__}")
+        + " (spark.jars.packages of a session of your own) fetches it; without a network, put its jars into spark.jars",
+    )

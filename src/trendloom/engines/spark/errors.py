@@ -1,9 +1,13 @@
-"""What went wrong in a live stream, in our words and with the way out, and whether it would happen again.
+"""Errors on Spark: how ours leave a task, and what Spark's own mean, in our words.
 
-Spark names most failures: by an error condition, which its exceptions have as an attribute, or by the Java class that
-was thrown. These decide. A cause that comes as text alone (from a task, or from a server) begins with the same names.
-What is left for words (`*_WORDS`) has no name in Spark, or a number that its next version may change. Anything else
-keeps Spark's own first line.
+What a task raises, PySpark shows as a traceback of the worker. So a task does not raise: it gives out a row that holds
+the text of the error, and Spark itself raises that text (`raise_error`), message first and nothing else. `unwrap` makes
+the error of the text again, wherever Spark has put it. Cost: one more column of NULLs, dropped at once.
+
+Spark names most failures of a live stream: by an error condition, which its exceptions have as an attribute, or by the
+Java class that was thrown. These decide. A cause that comes as text alone (from a task, or from a server) begins with
+the same names. What is left for words (`*_WORDS`) has no name in Spark, or a number that its next version may change.
+Anything else keeps Spark's own first line.
 """
 
 from __future__ import annotations
@@ -11,10 +15,90 @@ from __future__ import annotations
 import errno
 import re
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from trendloom.engines.spark.error_transport import cause, first_line, said, unwrap
+from trendloom import errors
 from trendloom.errors import DataError, OptionError, QueryError, RunError, StateError, TrendloomError, option
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+ERROR = "_trendloom_error"
+"""The column of a task's results that holds the text of an error; NULL: all is well."""
+WHOLE_MICROSECONDS = "round the times to microseconds first, or give whole numbers"
+"""The hint of errors about times in nanoseconds."""
+_ERROR_TEXT = re.compile(
+    r"trendloom\.errors\.(?P<kind>\w+): (?P<message>.*?)(?:\nhint: (?P<hint>[^\n]*?))?"
+    r"(?:\s*SQLSTATE: \w{5}|\s*JVM stacktrace:|\n\s*at |\n===|\s*$)",
+    flags=re.DOTALL,
+)
+PLAN = "=== Streaming Query ==="
+STACK = "JVM stacktrace:"
+
+
+def error_text(error: TrendloomError) -> str:
+    """The text of an error, as Python itself would print it; what Spark adds begins on a line of its own."""
+    return f"{errors.__name__}.{type(error).__name__}: {error}\n"
+
+
+def unwrap(error: Exception) -> Exception:
+    """The error of a task, out of what Spark made of it; any other error as it is."""
+    found = _ERROR_TEXT.search(str(error))
+    if found is None:
+        return error
+    kind: type[TrendloomError] = getattr(errors, found["kind"], RunError)
+    return kind(found["message"], hint=found["hint"])
+
+
+def raise_errors(df: DataFrame) -> DataFrame:
+    """The rows without the column of errors; the first error fails the action that computes rows."""
+    from pyspark.sql import functions as F
+
+    text = F.col(ERROR)
+    failing = F.when(text.isNotNull(), F.raise_error(text).cast("boolean"))
+    return df.filter(F.coalesce(failing, F.lit(True))).drop(ERROR)
+
+
+@contextmanager
+def in_our_words() -> Iterator[None]:
+    """A block in which Spark computes rows: its failures become errors of ours, with no Java in them."""
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped]
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except (PySparkException, Py4JError) as error:
+        found = unwrap(error)
+        if isinstance(found, TrendloomError):
+            raise found from error
+        raise RunError(f"Spark could not do it: {cause(error)}") from error
+
+
+def first_line(error: object) -> str:
+    """The first line of a message, without the class that Spark puts in front."""
+    text = str(error).strip().partition("\n")[0]
+    return re.sub(r"^\[[A-Z0-9_.]+\]\s*|\s*SQLSTATE: \w{5}$", "", text)
+
+
+def said(error: BaseException) -> str:
+    """The text of Spark's error, without the plan of the query, in which anything may be written."""
+    message, _, rest = str(error).partition(PLAN)
+    return message + rest.partition(STACK)[2]
+
+
+def cause(error: object) -> str:
+    """The most specific line of a long message: the last cause in it."""
+    text = (said(error) if isinstance(error, BaseException) else str(error)).strip()
+    causes = re.findall(r"^(?:: |Caused by: )?(?:[\w$.]+\.)?(\w*(?:Exception|Error)): (.+)$", text, flags=re.MULTILINE)
+    if causes:
+        return first_line(causes[-1][1]).strip()
+    return first_line(text) or type(error).__name__
+
+
+# ------------------------------------------------------------------------------------------------------- a live stream
+
 
 BROKEN_CHECKPOINT = (
     "BATCH_METADATA_NOT_FOUND",
@@ -34,7 +118,6 @@ OTHER_TYPE = ("FAILED_READ_FILE.PARQUET_COLUMN_DATA_TYPE_MISMATCH", "PARQUET_TYP
 GONE = ("FAILED_READ_FILE.FILE_NOT_EXIST",)
 LOST_OFFSETS = ("KAFKA_DATA_LOSS",)
 NO_SUCH_FILE = "java.io.FileNotFoundException"
-
 FULL_WORDS = re.compile(r"No space left on device|disk is full|Disk quota exceeded", re.IGNORECASE)
 """Java and SQLite report a full disk by these words alone; an error of Python has a number."""
 BROKEN_CHECKPOINT_WORDS = re.compile(
@@ -47,8 +130,7 @@ LOST_OFFSETS_WORDS = re.compile(r"failOnDataLoss|some data may have been lost", 
 NO_RECOVERY_WORDS = re.compile(r"does not support recovering from checkpoint")
 """An `AnalysisException` whose condition is a number that is going to be replaced by a name."""
 ASSERTION = "assertion failed"
-"""All that Spark says where its notes in a checkpoint contradict each other, as when files of it are missing."""
-
+"""Spark's whole message where its notes in a checkpoint contradict each other, as when files of it are missing."""
 CONDITION = re.compile(r"\[([A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+(?:\.[A-Z0-9_]+)?)\]")
 THROWN = re.compile(r"(?:^|: |Caused by: )((?:\w+\.){2,}\w*(?:Exception|Error))\b", re.MULTILINE)
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -22,13 +23,14 @@ from trendloom.archive import Archive
 from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
 from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
 from trendloom.diagnosis.features import FeatureTable
-from trendloom.engines.spark.error_transport import in_our_words
-from trendloom.engines.spark.paths import cores_of
-from trendloom.engines.spark.tasks import Batches, Task, mapped
+from trendloom.engines.spark.errors import in_our_words
+from trendloom.engines.spark.paths import cores
+from trendloom.engines.spark.tasks import Batches, listed, mapped
 from trendloom.errors import RunError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
 
 PIECES_PER_CORE = 3
 """More than one, so that cores that finish early have work left."""
@@ -36,12 +38,12 @@ FEW_EVENTS = 20_000
 """As many events take a task about as long as Spark takes to start it."""
 MOST_WINDOWS = 4_096
 """Of one piece: what it gives out must fit into a cell of Arrow's."""
-MADE = pa.schema([("asked", pa.int32()), ("part", pa.binary()), ("damaged", pa.binary())])
+MADE = pa.schema([("space", pa.int32()), ("part", pa.binary()), ("damaged", pa.binary())])
 
 
 @dataclass(frozen=True)
 class Piece:
-    """What one task does at a time: the windows of all sizes that start in [low, high), of the events of one type."""
+    """A unit of work of a task: the windows of all sizes that start in [low, high), of the events of one type."""
 
     type: str
     low: int
@@ -49,60 +51,35 @@ class Piece:
     events: int
 
 
-@dataclass(frozen=True, eq=False)
-class FeatureWork:
-    """The input of all tasks."""
-
-    archive: Archive
-    asked: tuple[WindowedSpace, ...]
-
-    def of(self, piece: Piece) -> dict[int, WindowedSpace]:
-        """The windows of a piece, by the number of what was asked; sizes without any are left out."""
-        some = {}
-        for number, one in enumerate(self.asked):
-            begin, end = np.searchsorted(one.starts, [piece.low, piece.high])
-            if begin < end:
-                some[number] = replace(one, starts=one.starts[begin:end])
-        return some
-
-
 def features_on_spark(
-    spark: SparkSession, archive: Archive, asked: Sequence[WindowedSpace]
+    spark: SparkSession, archive: Archive, spaces: Sequence[WindowedSpace]
 ) -> tuple[FeatureTable, ...]:
     """A table for each window size, as `diagnosis.archived_features.features_of_archive` makes them in one process."""
-    from pyspark.sql import functions as F
-
-    work = FeatureWork(replace(archive, root=archive.root.resolve()), tuple(asked))
-    shares = shared_out(list(pieces_of(work, PIECES_PER_CORE * cores_of(spark))), cores_of(spark))
-    rows = [(number, one.type, one.low, one.high) for number, share in enumerate(shares) for one in share]
-    listed = spark.createDataFrame(rows, "task int, type string, low long, high long")
-    placed = listed.repartitionById(max(len(shares), 1), F.col("task"))
+    shares = shared_out(list(pieces_of(archive, spaces, PIECES_PER_CORE * cores(spark))), cores(spark))
+    rows = [[(one.type, one.low, one.high) for one in share] for share in shares]
+    body = partial(_made, replace(archive, root=archive.root.resolve()), tuple(spaces))
     with in_our_words():
-        made = mapped(placed, Task(work, _made), MADE).toArrow()
-    parts: list[list[FeaturePart]] = [[] for _ in asked]
+        made = mapped(listed(spark, rows, "type string, low long, high long"), body, MADE).toArrow()
+    parts: list[list[FeaturePart]] = [[] for _ in spaces]
     for row in made.to_pylist():
-        parts[row["asked"]].append(pickle.loads(row["part"]))
+        parts[row["space"]].append(pickle.loads(row["part"]))
         for path, problem in pickle.loads(row["damaged"]).items():
             archive.leave_out(path, problem)
-    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(work.asked, parts, strict=True))
+    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(spaces, parts, strict=True))
 
 
 # ------------------------------------------------------------------------------------------------- pieces
 
 
-def pieces_of(work: FeatureWork, wanted: int) -> Iterator[Piece]:
-    """About so many pieces, more where types are many or stretches of time are long."""
-    spans = spans_of_windows(work.asked, 0)
-    rows = {
-        type_: sum(
-            file.rows
-            for file in work.archive.files
-            if file.kind == "events" and file.of == type_ and any(file.overlaps(*span) for span in spans)
-        )
-        for type_ in work.archive.types()
-    }
+def pieces_of(archive: Archive, spaces: Sequence[WindowedSpace], wanted: int) -> Iterator[Piece]:
+    """About `wanted` pieces, more where types are many or stretches of time are long."""
+    spans = spans_of_windows(spaces, 0)
+    rows = dict.fromkeys(archive.types(), 0)
+    for file in archive.files:
+        if file.kind == "events" and any(file.overlaps(*span) for span in spans):
+            rows[file.of] += file.rows
     enough = max(sum(rows.values()) // wanted, FEW_EVENTS)
-    longest, most = max(work.asked, key=lambda one: one.window).starts, max(len(one.starts) for one in work.asked)
+    longest, most = max(spaces, key=lambda one: one.window).starts, max(len(one.starts) for one in spaces)
     first, last = min(low for low, _ in spans), max(high for _, high in spans)
     for type_, events in rows.items():
         count = min(max(-(-events // enough), -(-most // MOST_WINDOWS)), len(longest))
@@ -125,9 +102,8 @@ def shared_out(pieces: Sequence[Piece], tasks: int) -> list[list[Piece]]:
 # --------------------------------------------------------------------------------------------- inside a task
 
 
-def _made(work: FeatureWork, batches: Batches) -> Batches:
-    """The features of the pieces of a task, one row for each piece and window size."""
-    archive = work.archive
+def _made(archive: Archive, spaces: tuple[WindowedSpace, ...], batches: Batches) -> Batches:
+    """Task function: the features of pieces, one row for each piece and window size."""
     for row in (row for batch in batches for row in batch.to_pylist()):
         if not archive.root.exists():
             raise RunError(
@@ -135,10 +111,20 @@ def _made(work: FeatureWork, batches: Batches) -> Batches:
                 hint="keep it on storage that all machines share",
             )
         known = dict(archive.damaged)
-        some = work.of(Piece(row["type"], row["low"], row["high"], 0))
+        some = _windows_between(spaces, row["low"], row["high"])
         parts = type_features(archive, row["type"], tuple(some.values()), whole=False)
         damaged = {path: problem for path, problem in archive.damaged.items() if path not in known}
         for number, part in zip(some, parts, strict=True):
             yield pa.RecordBatch.from_pylist(
-                [{"asked": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
+                [{"space": number, "part": pickle.dumps(part), "damaged": pickle.dumps(damaged)}], MADE
             )
+
+
+def _windows_between(spaces: Sequence[WindowedSpace], low: int, high: int) -> dict[int, WindowedSpace]:
+    """The windows that start in [low, high), by the number of their size; sizes without any are left out."""
+    found = {}
+    for number, one in enumerate(spaces):
+        begin, end = np.searchsorted(one.starts, [low, high])
+        if begin < end:
+            found[number] = replace(one, starts=one.starts[begin:end])
+    return found
