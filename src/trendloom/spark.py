@@ -33,9 +33,11 @@ from trendloom.engines.spark.detect import archive, detect, watch
 from trendloom.engines.spark.session import session
 from trendloom.engines.spark.streaming.metrics import Metrics, metrics_of
 from trendloom.engines.spark.streaming.sinks import SINKS
-from trendloom.engines.spark.streaming.sinks.lasting import to_database, to_jsonl, to_parquet, to_sqlite
+from trendloom.engines.spark.streaming.sinks.database import to_database, to_sqlite
+from trendloom.engines.spark.streaming.sinks.jsonl import to_jsonl
+from trendloom.engines.spark.streaming.sinks.parquet import to_parquet
 from trendloom.engines.spark.streaming.sources import SOURCES
-from trendloom.engines.spark.streaming.sources.spark_formats import events_of_kafka
+from trendloom.engines.spark.streaming.sources.kafka import events_of_kafka
 
 register_source = SOURCES.register
 register_sink = SINKS.register

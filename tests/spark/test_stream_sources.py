@@ -17,8 +17,8 @@ from tests.spark import broker
 
 import trendloom as tl
 from trendloom.engines.spark.streaming.service import Service, StreamWatch, serve
-from trendloom.engines.spark.streaming.sinks import to_call
-from trendloom.engines.spark.streaming.sources import FILE, TEXT, note_columns, open_source, parse_source, spark_formats
+from trendloom.engines.spark.streaming.sinks.console import to_call
+from trendloom.engines.spark.streaming.sources import FILE, TEXT, kafka, note_columns, open_source, parse_source
 from trendloom.errors import DataError, OptionError
 from trendloom.io.read import read
 from trendloom.spark import detect, events_of_kafka, metrics_of, to_jsonl
@@ -225,7 +225,7 @@ def test_made_up_events_are_spread_over_types_and_keys(spark: Any, tmp_path: Pat
 def topic(spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """`topic(...)`: the events of a topic of the broker of these tests, whose folder is `log`."""
     broker.register(spark)
-    monkeypatch.setattr(spark_formats, "CONNECTOR", broker.NAME)
+    monkeypatch.setattr(kafka, "CONNECTOR", broker.NAME)
     source = parse_source("kafka:127.0.0.1:9092/trades", schema=MESSAGES, options={"folder": str(tmp_path / "log")})
     return lambda strict=True: open_source(spark, source, strict=strict)
 

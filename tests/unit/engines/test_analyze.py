@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 from tests.unit.runtime.test_trend_limits import COMPLETE, chain_of_choices
-from trendloom.kernels.trends.graph import WalkPlan
 from typer.testing import CliRunner
 
 import trendloom as tl
@@ -20,6 +19,7 @@ from trendloom.cli.main import app
 from trendloom.engines.measured_run import arranged, windows_with_events
 from trendloom.errors import OptionError
 from trendloom.kernels.trends.complete import TrendGraphKernel, trends_of
+from trendloom.kernels.trends.graph import WalkPlan
 from trendloom.model.time import Window
 from trendloom.options import Options
 

@@ -12,8 +12,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
-from trendloom.engines.spark.streaming.sinks import lasting
-from trendloom.engines.spark.streaming.sinks.lasting import to_database, to_sqlite
+from trendloom.engines.spark.streaming.sinks import database
+from trendloom.engines.spark.streaming.sinks.database import to_database, to_sqlite
 from trendloom.errors import OptionError
 
 
@@ -99,7 +99,7 @@ def test_columns_of_a_query_that_was_added_come_to_the_table(tmp_path: Path) -> 
 
 
 def test_a_locked_file_is_an_error_and_no_loss(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lasting, "WAIT_FOR_LOCK", 0.05)
+    monkeypatch.setattr(database, "WAIT_FOR_LOCK", 0.05)
     path = tmp_path / "r.db"
     sink = to_sqlite(str(path), "m", stream="s")
     sink(numbers(1), 0)

@@ -13,10 +13,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
-import pyarrow as pa
-
-from trendloom.errors import OptionError, option
-from trendloom.streaming.connectors import Registry, Sink, any_of
+from trendloom.errors import OptionError
+from trendloom.streaming.connectors import Registry, Sink, any_of, check_folder
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -78,45 +76,8 @@ class RowSink:
     place: str
 
 
-@SINKS.register
-class ConsoleSink(RowSink):
-    """`console`: rows for people who look at them."""
-
-    scheme = "console"
-    form = "console"
-    exactly_once = "is printed again"
-    on_console = True
+class FolderSink(RowSink):
+    """A folder with a file or a folder for each batch."""
 
     def check(self) -> None:
-        if self.place:
-            raise OptionError("the console needs no place", hint=option("sink", "console"))
-
-    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
-        return to_call(show)
-
-
-@SINKS.register
-class MemorySink(RowSink):
-    """`memory:NAME`: a table of the session."""
-
-    scheme = "memory"
-    form = "memory:NAME"
-    help = "shown at the end"
-    exactly_once = "cannot go on from a checkpoint"
-    in_memory = True
-
-    def check(self) -> None:
-        if not self.place.isidentifier():
-            raise OptionError(f"'{self.place}' is not a name of a table", hint="letters, digits and _: memory:matches")
-
-    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
-        return to_call(show)
-
-
-def to_call(function: Callable[[pa.Table, int], None]) -> BatchWriter:
-    """Rows as an Arrow table to a function of the user; a batch that is done again calls it again."""
-
-    def call(rows: DataFrame, batch: int) -> None:
-        function(rows.toArrow(), batch)
-
-    return call
+        check_folder(self.place, "the folder of rows")

@@ -1,16 +1,11 @@
-"""Rows that outlive the process, each exactly once: in a table of a database, or in a folder of JSON lines or Parquet.
+"""Rows in a table of a database, each exactly once: a transaction takes the rows of a batch and a note of it.
 
-Into a database, a transaction takes the rows of a batch and a note of it. A batch that is done again finds the note and
-leaves the table alone. Batches of a stream come in order, so the note is one number per stream and table: the last
-batch that is done. Rows go through the driver.
-
-In a folder, every batch has a file or a folder of its own, which a repeated batch replaces. Spark's own file sink is
-exactly once only for readers that know its log; folders named by batch are for all readers.
+A batch that is done again finds the note and leaves the table alone. Batches of a stream come in order, so the note is
+one number per stream and table: the last batch that is done. Rows go through the driver.
 """
 
 from __future__ import annotations
 
-import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
@@ -20,12 +15,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, RowSink, batch_name, stream_of
+from trendloom.engines.spark.streaming.sinks import SINKS, BatchWriter, RowSink, stream_of
 from trendloom.errors import OptionError
-from trendloom.io.write import json_cells, plain_cells, write
-from trendloom.streaming.connectors import check_file, check_folder
+from trendloom.io.write import json_cells, plain_cells
+from trendloom.streaming.connectors import check_file
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -35,13 +29,6 @@ WAIT_FOR_LOCK = 5.0
 """Seconds that another writer of an SQLite file is waited for; after that the stream tries again."""
 SMALL = 2**63
 PLACEHOLDERS = {"qmark": "?", "format": "%s", "pyformat": "%s"}
-
-
-class FolderSink(RowSink):
-    """A folder with a file or a folder for each batch."""
-
-    def check(self) -> None:
-        check_folder(self.place, "the folder of rows")
 
 
 @SINKS.register
@@ -66,30 +53,6 @@ class SqliteSink(RowSink):
         return to_sqlite(file, table)
 
 
-@SINKS.register
-class JsonLinesSink(FolderSink):
-    """`jsonl:FOLDER`."""
-
-    scheme = "jsonl"
-    form = "jsonl:FOLDER"
-    exactly_once = "replaces its file"
-
-    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
-        return to_jsonl(self.place)
-
-
-@SINKS.register
-class ParquetSink(FolderSink):
-    """`parquet:FOLDER`."""
-
-    scheme = "parquet"
-    form = "parquet:FOLDER"
-    exactly_once = "replaces its folder"
-
-    def writer(self, show: Callable[[pa.Table, int], None]) -> BatchWriter:
-        return to_parquet(self.place)
-
-
 def to_sqlite(path: str, table: str, *, stream: str | None = None) -> BatchWriter:
     """Rows into a table of an SQLite file; `events` and other nested values are JSON text.
 
@@ -109,38 +72,6 @@ def to_database(
     if paramstyle not in PLACEHOLDERS:
         raise OptionError(f"unknown paramstyle '{paramstyle}'", hint=f"one of {', '.join(PLACEHOLDERS)}")
     return DatabaseWriter(connect, table, stream=stream, placeholder=PLACEHOLDERS[paramstyle])
-
-
-def to_jsonl(folder: str, *, stream: str | None = None) -> BatchWriter:
-    """Rows into a folder with one file of JSON lines per batch, which appears whole or not at all."""
-
-    def write_batch(rows: DataFrame, batch: int) -> None:
-        name = batch_name(rows, batch, stream)
-        table = rows.toArrow()
-        if len(table):
-            place = Path(folder)
-            place.mkdir(parents=True, exist_ok=True)
-            write(table, "jsonl", place / f"{name}.jsonl")
-
-    return write_batch
-
-
-def to_parquet(folder: str, *, stream: str | None = None) -> BatchWriter:
-    """Rows into a folder of Parquet that every reader understands, written by the tasks themselves.
-
-    Each batch is a folder `batch=STREAM-NUMBER`, so readers see a column `batch`. A batch that is done again replaces
-    its folder. Between a crash and the next start a reader may see a part of the last batch: it has no `_SUCCESS`.
-    """
-
-    def write_batch(rows: DataFrame, batch: int) -> None:
-        local = "://" not in folder
-        base = str(Path(folder).resolve()) if local else folder.rstrip("/")
-        place = f"{base}/batch={batch_name(rows, batch, stream)}"
-        rows.write.mode("overwrite").parquet(place)
-        if local:
-            _remove_if_empty(Path(place))
-
-    return write_batch
 
 
 @dataclass(frozen=True)
@@ -239,9 +170,3 @@ def _values(column: pa.ChunkedArray, field: pa.Field) -> list[Any]:
     if pa.types.is_decimal(kind) and kind.scale == 0:
         return [None if cell is None else int(cell) if -SMALL <= int(cell) < SMALL else cell for cell in cells]
     return cells
-
-
-def _remove_if_empty(folder: Path) -> None:
-    """Remove a folder without rows: Spark writes a file even then, and a stream has many such batches."""
-    if not any(pq.read_metadata(file).num_rows for file in folder.glob("*.parquet")):
-        shutil.rmtree(folder)
