@@ -26,7 +26,8 @@ from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.ranking.join_entries import Entries, ranges
 from trendloom.kernels.ranking.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
+from trendloom.kernels.ranking.path_search import SUM, Strata
+from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans
 
 FIRST = 64
 """Sequences that are made of a stretch at first."""

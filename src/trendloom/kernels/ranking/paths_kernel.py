@@ -25,9 +25,9 @@ from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.ranking.graph import GREATEST, LEAST, SUM, EventWeights, RankedGraph, graph_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
+from trendloom.kernels.ranking.path_search import GREATEST as strata_greatest
+from trendloom.kernels.ranking.path_search import SUM as strata_sum
 from trendloom.kernels.ranking.select import best_of, together
-from trendloom.kernels.ranking.strata import GREATEST as strata_greatest
-from trendloom.kernels.ranking.strata import SUM as strata_sum
 from trendloom.kernels.ranking.strata import best_paths, best_spans
 from trendloom.kernels.ranking.sweeps import offers_for
 from trendloom.kernels.ranking.ties import Standings

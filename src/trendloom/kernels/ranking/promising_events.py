@@ -19,14 +19,13 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.ranking.partial_paths import (
+from trendloom.kernels.ranking.path_search import (
     FAN,
     SUM,
-    PartialPaths,
+    PathTables,
     Strata,
-    empty_paths,
+    empty_tables,
     fill_joints,
-    first_entry,
     folded,
 )
 
@@ -41,20 +40,18 @@ FAR = 2.0**60
 class PromisingEvents(NamedTuple):
     """Room for the promising events of a window. `margin`: by how much weights can be wrong because sums are rounded.
 
-    `least`, `least_of_many`: of FAN and FAN² entries of the whole block. Of the window: `begin`, `end`, by position its
-    entries, `floor`, the least weight of these. `guess`: how far the bound may be above the lowest score, negative if
-    that is not known. `strata`, `paths`: of the promising events alone.
+    `least`, `least_of_many`: of FAN and FAN² entries of the whole block. `floor`: by position the least weight in the
+    window. `guess`: how far the bound may be above the lowest score, negative if that is not known. `strata`, `tables`:
+    of the promising events alone.
     """
 
     margin: Array
     least: Array
     least_of_many: Array
-    begin: Array
-    end: Array
     floor: Array
     guess: Array
     strata: Strata
-    paths: PartialPaths
+    tables: PathTables
 
 
 @njit(nogil=True)
@@ -66,10 +63,7 @@ def no_events_yet(strata: Strata, most: int, margin: Array) -> PromisingEvents:
     some = Strata(begin, np.empty(room, np.int32), np.empty(room, strata.weight.dtype), strata.tie_end)
     least = _least_of_groups(strata.weight[: len(strata.weight) if use else 0])
     floor, guess = np.empty(positions, strata.weight.dtype), np.full(1, -1, strata.weight.dtype)
-    return PromisingEvents(
-        margin, least, _least_of_groups(least), strata.begin[:-1].copy(), strata.begin[:-1].copy(), floor, guess,
-        some, empty_paths(some, room, 1, 1),
-    )  # fmt: skip
+    return PromisingEvents(margin, least, _least_of_groups(least), floor, guess, some, empty_tables(some))
 
 
 @njit(nogil=True)
@@ -100,18 +94,11 @@ def _least_of_groups(values: Array) -> Array:
 
 
 @njit(**INSIDE)
-def enter_window(strata: Strata, some: PromisingEvents, low: int, high: int, new: int) -> bool:
-    """Set what is said of a window whose last events are not before `new`; whether all positions have events."""
-    last = len(some.floor) - 1
-    for t in range(last + 1):
-        begin, end = strata.begin[t], strata.begin[t + 1]
-        first = low if t < last else max(low, new)
-        some.begin[t] = first_entry(strata.event, begin, end, first, some.begin[t])
-        some.end[t] = first_entry(strata.event, begin, end, high, some.end[t])
-        if some.begin[t] >= some.end[t]:
-            return False
-        some.floor[t] = _least_weight(strata.weight, some, some.begin[t], some.end[t])
-    return True
+def find_lowest(strata: Strata, window: PathTables, some: PromisingEvents, fold: int) -> Any:
+    """Set `floor` for a window; no path in it has less than the score that is returned."""
+    for t in range(len(some.floor)):
+        some.floor[t] = _least_weight(strata.weight, some, window.low[t], window.high[t])
+    return lowest_score(some, fold)
 
 
 @njit(**INSIDE)
@@ -130,7 +117,6 @@ def _least_weight(weight: Array, some: PromisingEvents, begin: int, end: int) ->
 
 @njit(**INSIDE)
 def lowest_score(some: PromisingEvents, fold: int) -> Any:
-    """No path of the window scores less."""
     score = some.floor[0]
     for t in range(1, len(some.floor)):
         score = folded(fold, score, some.floor[t])
@@ -138,19 +124,17 @@ def lowest_score(some: PromisingEvents, fold: int) -> Any:
 
 
 @njit(**INSIDE)
-def choose_events(strata: Strata, some: PromisingEvents, bound: Any, fold: int) -> bool:
-    """Put all events into `some.strata` that are in paths that score at most the bound; whether they are few."""
+def choose_events(strata: Strata, window: PathTables, some: PromisingEvents, bound: Any, fold: int) -> bool:
+    """Put all events of a window that are in paths with at most this score into `some.strata`; whether they are few."""
     above, size = bound - lowest_score(some, fold), 0
     if above > FAR:
         return False
-    chosen, room, entries = some.strata, len(some.strata.event), 0
-    for t in range(len(some.floor)):
-        entries += some.end[t] - some.begin[t]
-    room = min(room, entries // SHARE + FAN)
-    for t in range(len(some.floor)):
+    chosen, entries, last = some.strata, np.sum(window.high - window.low), len(some.floor)
+    room = min(len(chosen.event), entries // SHARE + FAN)
+    for t in range(last):
         chosen.begin[t] = size
         most = some.floor[t] + above + some.margin[0] if fold == SUM else bound
-        at, end = some.begin[t], some.end[t]
+        at, end = window.low[t], window.high[t]
         while at < end:
             if at % (FAN * FAN) == 0 and some.least_of_many[at // (FAN * FAN)] > most:
                 at += FAN * FAN
@@ -163,24 +147,18 @@ def choose_events(strata: Strata, some: PromisingEvents, bound: Any, fold: int) 
                     chosen.event[size], chosen.weight[size] = strata.event[entry], strata.weight[entry]
                     size += strata.weight[entry] <= most
             at = until
-    chosen.begin[len(some.floor)] = size
-    fill_joints(chosen, some.paths)
+    chosen.begin[last] = size
+    some.tables.low[:], some.tables.high[:] = chosen.begin[:-1], chosen.begin[1:]
+    fill_joints(chosen, some.tables)
     return True
 
 
 @njit(**INSIDE)
-def make_first_guess(some: PromisingEvents) -> None:
-    """How far the lightest of FAN events are above the lightest of all, on average. O(entries / FAN)."""
+def make_first_guess(window: PathTables, some: PromisingEvents) -> None:
+    """Guess how far the lightest of FAN events are above the lightest of all, on average. O(entries / FAN)."""
     total, count = 0.0, 0
     for t in range(len(some.floor)):
-        for group in range(some.begin[t] // FAN, (some.end[t] - 1) // FAN + 1):
+        for group in range(window.low[t] // FAN, (window.high[t] - 1) // FAN + 1):
             total += max(0.0, float(some.least[group]) - float(some.floor[t]))
             count += 1
     some.guess[0] = min(total / (2 * count), FAR)
-
-
-@njit(**INSIDE)
-def remember_guess(strata: Strata, some: PromisingEvents, low: int, high: int, bound: Any, fold: int) -> None:
-    """The bound of a window was found otherwise."""
-    if enter_window(strata, some, low, high, low):
-        some.guess[0] = bound - lowest_score(some, fold)

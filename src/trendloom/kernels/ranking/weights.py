@@ -16,7 +16,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.match_values import fold_scale, values_of_parts
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
-from trendloom.kernels.ranking.strata import Strata
+from trendloom.kernels.ranking.path_search import Strata
 from trendloom.model.schema import Kind
 
 OPERATORS = {"+": SUM, "*": PRODUCT, "least": LEAST, "greatest": GREATEST}
