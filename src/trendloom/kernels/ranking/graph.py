@@ -13,13 +13,14 @@ joins alone, and there are several ways to find the best of what came before:
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.reachability import accepting, cuts_of, places_of_pair
 from trendloom.kernels.matching.successors import successors_of
@@ -30,10 +31,20 @@ SUM, PRODUCT, LEAST, GREATEST = range(4)
 """How weights are folded."""
 
 
-class EventWeights(NamedTuple):
-    """By state which row of `value` its events read (−1: none), and where that is `unknown`.
+@njit(**INSIDE, forceinline=True)
+def folded(operator: int, before: Any, weight: Any) -> Any:
+    """A fold with one more weight."""
+    if operator == SUM:
+        return before + weight
+    if operator == GREATEST:
+        return max(before, weight)
+    return before * weight if operator == PRODUCT else min(before, weight)
 
-    `unit` holds what an empty fold is, in the type of the weights. `sign`: 1 where small values are good, else −1.
+
+class EventWeights(NamedTuple):
+    """By state which row of `value` its events read (−1: none), and where that is `unknown`; smaller folds are better.
+
+    `unit` holds what an empty fold is, in the type of the weights: of products −1 where the greatest are best.
     """
 
     row: Array
@@ -41,7 +52,6 @@ class EventWeights(NamedTuple):
     unknown: Array
     unit: Array
     operator: int
-    sign: int
 
 
 class RankedGraph(NamedTuple):

@@ -24,9 +24,10 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
+from trendloom.kernels.ranking.graph import SUM
 from trendloom.kernels.ranking.join_entries import Entries, ranges
 from trendloom.kernels.ranking.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.path_search import SUM, Strata
+from trendloom.kernels.ranking.path_search import Strata
 from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans
 
 FIRST = 64

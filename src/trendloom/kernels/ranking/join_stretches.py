@@ -104,7 +104,7 @@ class Stretches:
 def stretches_of(block: Block, window: Window, operands: Sequence[JoinOperand], *, overall: bool) -> Stretches:
     """The stretches of a block, in the order of their events."""
     if window.spanning:
-        spans, _ = spans_of(block, window)
+        spans = spans_of(block, window)
         group = np.zeros(len(spans.pane_low), np.int64) if overall else block.key[spans.pane_low]
         begin = tuple(spans.pane_low for _ in operands)
         return Stretches(spans.pane_low, spans.pane_high, begin, group, None, spans.pane_end)

@@ -23,9 +23,8 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.ranking.graph import folded
 
-SUM, GREATEST = 0, 1
-"""How the weights of a path are folded to its score."""
 FAN = 16
 """Entries of a table, or of a level above it, whose least value is one entry of the next level."""
 LEVELS = 16
@@ -81,12 +80,6 @@ class Order(NamedTuple):
     want: int
     kind: Array
     bound: Array
-
-
-@njit(**INSIDE, forceinline=True)
-def folded(fold: int, left: Any, right: Any) -> Any:
-    """Two scores as one."""
-    return left + right if fold == SUM else max(left, right)
 
 
 @njit(**INSIDE, forceinline=True)

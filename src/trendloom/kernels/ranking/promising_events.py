@@ -19,14 +19,13 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.ranking.graph import SUM, folded
 from trendloom.kernels.ranking.path_search import (
     FAN,
-    SUM,
     PathTables,
     Strata,
     empty_tables,
     fill_joints,
-    folded,
 )
 
 SHARE = 4

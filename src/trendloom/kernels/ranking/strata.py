@@ -23,11 +23,11 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
+from trendloom.kernels.ranking.graph import SUM
 from trendloom.kernels.ranking.path_search import (
     ANY,
     BELOW,
     NOTHING,
-    SUM,
     UP_TO,
     Order,
     PathTables,
@@ -136,10 +136,9 @@ def _no_rows(strata: Strata, boards: int) -> Any:
 @njit(nogil=True)
 def rank_windows(strata: Strata, low: Array, high: Array, order: Order, margin: Array) -> Any:
     """Paths are looked for among promising events if there is a `margin`, else in all events."""
-    tables, size, due, pause = empty_tables(strata), 0, 0, 0
+    tables, size, due, pause, has_joints = empty_tables(strata), 0, 0, 0, False
     some = no_events_yet(strata, _most_entries(strata, tables, low, high), margin)
     found, offsets, more = _no_rows(strata, len(low))
-    fill_joints(strata, tables)
     for w in range(len(low)):
         begin, done = size, False
         if set_window(strata, tables, low[w], high[w], NOTHING):
@@ -148,6 +147,9 @@ def rank_windows(strata: Strata, low: Array, high: Array, order: Order, margin: 
                 pause = 0 if done else min(2 * pause + 1, LONGEST_PAUSE)
                 due = w + 1 + pause
             if not done:
+                if not has_joints:
+                    fill_joints(strata, tables)
+                    has_joints = True
                 set_bound(order, ANY, order.bound[0])
                 found, size = _search_all(strata, tables, found, begin, order)
                 if can_be_few(some) and size - begin == order.want:

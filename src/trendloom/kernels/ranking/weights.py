@@ -59,13 +59,16 @@ class Weighing:
 
     @cached_property
     def weights(self) -> EventWeights:
-        """The same, as compiled code reads it."""
-        value = np.stack(self.values)
+        """The same for compiled code, where folds are turned around if `sign` is −1, so that small ones are good."""
+        operator, value = self.operator, np.stack(self.values)
+        if self.sign < 0 and operator != PRODUCT:
+            operator, value = {LEAST: GREATEST, GREATEST: LEAST}.get(operator, operator), -value
         unknown = np.stack(
             [np.zeros(len(v), np.bool_) if u is None else u for v, u in zip(self.values, self.unknown, strict=True)]
         )
         rows = np.array([self.part_of.get(position, -1) for position in self.position_of], np.int64)
-        return EventWeights(rows, value, unknown, _unit(self.operator, value), self.operator, self.sign)
+        unit = _unit(operator, value) * (self.sign if operator == PRODUCT else 1)
+        return EventWeights(rows, value, unknown, unit, operator)
 
     @cached_property
     def slack(self) -> float:
