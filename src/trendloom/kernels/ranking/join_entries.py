@@ -6,8 +6,8 @@ chains are looked at that begin late enough, or end early enough. A new entry
 is combined with the chains of its key, component by component, and then joins its own chain: so every combination is
 made once, when its last entry comes. A branch is left as soon as the conditions between two components fail, or as
 what is chosen, with the best score of every component that is not, is worse than the limit. Chains are in order of
-score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, from the last
-`rewind` on; so a chain is walked through once for all of them.
+score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, so that a chain
+is walked through once for all of them.
 
 Cost: O(components²) per branch tried. Memory: entries.
 
@@ -237,17 +237,6 @@ class PulledStore:
         """Join entries that are not joined yet until all are or there is no more room: the number of combinations."""
         place = self._place, self._chosen, self.count
         return int(_join(self.entries, self._chains, self._rules, limits, room, place))
-
-    def rewind(self) -> None:
-        """Expect entries from the best one on."""
-        self._chains.latest[:] = NONE
-
-    def join_again(self, order: Array) -> None:
-        """Have all entries in this order, which is that of scores, as if none had met another."""
-        for column in self.entries:
-            column[: len(order)] = column[order]
-        self._chains = self._no_chains(len(self._chains.head))
-        self._place[:] = 0
 
     def _make_room(self, more: int, key_count: int) -> None:
         size = len(self.entries.score)

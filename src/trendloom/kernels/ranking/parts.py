@@ -7,17 +7,12 @@ take the best parts of all events; those on the wrong side of e make it worse th
 of potential, and they are read as one: the events with the least potentials are joined with those read before, and when
 the k-th match is at least as good as the next potential, nothing that is missing can be better.
 
-X. Wang, "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", figures 3.9, 3.17 and
-3.18. As there, when the window moves on, events that were joined stay joined: they meet new events only. Its list of
-the k best matches is too short for that: when one of them expires, the next one is made of old events, and it is
-not made again. Here all matches up to a horizon are kept, several times k; if so many expire that fewer than k are
-left, the events that were read are joined once more.
-
-Windows with few sequences are listed, many at a time; the others are ranked one after the other, each from where the
-one before it was left if it overlaps with it.
+Windows with few sequences are listed, many at a time; the others are ranked one after the other.
 
 Cost: sequences of small windows, vectorised; potentials O(events · positions · log events) for each window; then
 matches of the events read whose bounds do not exceed the k-th match so far, and nothing of those behind it.
+See X. Wang, "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", figures 3.9, 3.17
+and 3.18; there, events that were joined stay joined when the window moves on.
 """
 
 from __future__ import annotations
@@ -37,8 +32,6 @@ FIRST_BATCH, SHARE = 32, 4
 """Events that are read first, and which share of those that were read are read next."""
 PIECE = 1 << 17
 """Partial matches that are made at a time, unless a single event has more."""
-SPARE = 4
-"""How many times the matches asked for are kept."""
 LISTED = 1 << 12
 """Choices of events, in order or not, up to which a window is listed."""
 TOGETHER = 1 << 19
@@ -67,107 +60,52 @@ class Parts:
 class _Queue:
     """The events of one position in a window: their parts, potentials, and which were read."""
 
-    def __init__(self, parts: Parts, position: int, low: int, high: int, read: Array) -> None:
+    def __init__(self, parts: Parts, position: int, low: int, high: int) -> None:
         begin, end = np.searchsorted(parts.events[position], [low, high])
         self.event = parts.events[position][begin:end]
         self.value = parts.values[position][begin:end]
         self.later = parts.tie_end[self.event]
-        self.read = np.isin(self.event, read, assume_unique=True)
+        self.read = np.zeros(len(self.event), np.bool_)
         self.possible = np.ones(len(self.event), np.bool_)
         self.others: list[Array] = [self.value] * parts.positions
         """By position: the best part it can have beside each of these events."""
 
     def bests(self, *, rises: bool, forwards: bool) -> Array:
-        """The best part of the first 1, 2, ... events, or of the last ones: see `_reach`."""
+        """The best part of the first 1, 2, ... events, or of the last ones."""
         best = np.minimum if rises else np.maximum
         values = self.value if forwards else self.value[::-1]
         return best.accumulate(values) if len(values) else values
 
 
 class PartsRanking:
-    """The matches of a window that moves, best first."""
+    """The search for the best matches of a window."""
 
-    def __init__(self, parts: Parts, low: int, high: int, *, spare: int = SPARE) -> None:
-        self.parts, self._spare = parts, spare
+    def __init__(self, parts: Parts, low: int, high: int) -> None:
+        self.parts, self.positions = parts, parts.positions
         self.tested = 0
         """Partial and whole matches that were made."""
-        self._type = parts.score([values[:0] for values in parts.values]).dtype
-        self._results = BestResults(0, 0, parts.positions, self._type)
-        self._enter(low, high, [np.zeros(0, np.int64)] * parts.positions)
-
-    # ---------------------------------------------------------------------------------------------- results
-
-    @property
-    def positions(self) -> int:
-        return self.parts.positions
-
-    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
-        """The k best matches; with `ties` all others that equal the last, up to `most` in all."""
-        most = max(k, most) if ties else k
-        self._find(k, most)
-        results = self._results
-        good = results.as_good_as(results.score(k)) if len(results) >= k else len(results)
-        chosen = results.in_order(min(good, most))
-        return RankedRows(results.scores[chosen], results.rows[chosen], good > len(chosen))
-
-    def slide(self, low: int, high: int) -> None:
-        """Move the window on: events before `low` are gone, those up to `high` have come."""
-        read = [queue.event[queue.read & (queue.event >= low)] for queue in self._queues]
-        results = self._results
-        results.keep(results.rows[:, 0] >= low)
-        if results.cut:
-            results.size = 0
-        self._enter(low, high, read)
-
-    def _find(self, k: int, most: int) -> None:
-        """Read on until the k best are certain."""
-        results = self._results
-        if k > results.size or (results.cut and most + 1 > results.most):
-            self._join_again(k, most)
-        self._results.most = max(self._results.most, most + 1)
-        while not self._is_certain(k, most):
-            if self._is_short(k):
-                self._join_again(k, most)
-            else:
-                self._read_on()
-
-    def _is_certain(self, k: int, most: int) -> bool:
-        results = self._results
-        if self._is_short(k):
-            return False
-        if k == 0 or self._next >= len(self._order):
-            return True
-        if len(results) < k:
-            return False
-        bound, last = self._potentials.item(self._next), results.score(k)
-        return bool(last < bound or (last == bound and results.as_good_as(last) > most))
-
-    def _is_short(self, k: int) -> bool:
-        """Whether matches that were dropped are among the k best."""
-        results = self._results
-        if len(results) >= k or results.horizon is None:
-            return False
-        return self._next >= len(self._order) or self._potentials.item(self._next) > results.horizon
-
-    # ---------------------------------------------------------------------------------------------- reading
-
-    def _enter(self, low: int, high: int, read: list[Array]) -> None:
-        """Queues of a window, in order of potential."""
-        self._queues = [_Queue(self.parts, position, low, high, read[position]) for position in range(self.positions)]
+        self._queues = [_Queue(parts, position, low, high) for position in range(self.positions)]
         for position in range(self.positions):
             self._look(position, range(position + 1, self.positions), forwards=False)
             self._look(position, range(position - 1, -1, -1), forwards=True)
-        potentials, places, positions = [], [], []
-        for position, queue in enumerate(self._queues):
-            open_ = np.flatnonzero(queue.possible & ~queue.read)
-            potentials.append(self.parts.score([values[open_] for values in queue.others]))
-            places.append(open_)
-            positions.append(np.full(len(open_), position))
-        whole = np.concatenate(potentials)
-        self._order = np.argsort(whole, kind="stable")
-        self._potentials = whole[self._order]
-        self._place, self._position = np.concatenate(places)[self._order], np.concatenate(positions)[self._order]
-        self._next = 0
+        places = [np.flatnonzero(queue.possible) for queue in self._queues]
+        some = zip(self._queues, places, strict=True)
+        potential = np.concatenate([parts.score([values[at] for values in queue.others]) for queue, at in some])
+        order = np.argsort(potential, kind="stable")
+        self._potential, self._place = potential[order], np.concatenate(places)[order]
+        self._position = np.repeat(np.arange(self.positions), [len(at) for at in places])[order]
+
+    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
+        """The k best matches; with `ties` all others that equal the last, up to `most` in all."""
+        type_ = self.parts.score([values[:0] for values in self.parts.values]).dtype
+        self._results = BestResults(k, most if ties else k, self.positions, type_)
+        read = 0
+        while read < len(self._place) and not self._results.are_certain(self._potential.item(read)):
+            some = slice(read, read + max(FIRST_BATCH, read // SHARE))
+            places, positions = self._place[some], self._position[some]
+            self._join([places[positions == position] for position in range(self.positions)])
+            read += len(places)
+        return RankedRows(*self._results.ranked())
 
     def _look(self, position: int, others: range, *, forwards: bool) -> None:
         """The best parts on one side of each event of a position, neighbour after neighbour as far as they reach.
@@ -191,35 +129,17 @@ class PartsRanking:
             nearest = np.maximum(count, 1) - 1 if forwards else len(them.event) - np.maximum(count, 1)
             event, later = them.event[nearest], them.later[nearest]
 
-    def _read_on(self) -> None:
-        """Read the next events, and join them."""
-        before = sum(int(np.count_nonzero(queue.read)) for queue in self._queues)
-        some = slice(self._next, self._next + max(FIRST_BATCH, before // SHARE))
-        places, positions = self._place[some], self._position[some]
-        self._next = min(some.stop, len(self._order))
-        self._join([places[positions == position] for position in range(self.positions)])
-
     # ---------------------------------------------------------------------------------------------- joining
-
-    def _join_again(self, k: int, most: int) -> None:
-        """Join all events that were read once more, to keep more matches."""
-        results = self._results
-        size = max(k * self._spare, results.size)
-        self._results = BestResults(size, max(results.most, most + 1), self.positions, self._type)
-        read = [np.flatnonzero(queue.read) for queue in self._queues]
-        for queue in self._queues:
-            queue.read[:] = False
-        self._join(read)
 
     def _join(self, new: list[Array]) -> None:
         """All matches with at least one new event, by the first position that has one: those before it are old."""
-        old = [np.flatnonzero(queue.read & queue.possible) for queue in self._queues]
+        old = [np.flatnonzero(queue.read) for queue in self._queues]
         for queue, places in zip(self._queues, new, strict=True):
             queue.read[places] = True
-        every = [np.flatnonzero(queue.read & queue.possible) for queue in self._queues]
-        for position in range(self.positions):
-            rows = np.sort(new[position][self._queues[position].possible[new[position]]]).reshape(-1, 1)
-            if len(rows):
+        every = [np.flatnonzero(queue.read) for queue in self._queues]
+        for position, places in enumerate(new):
+            if len(places):
+                rows = np.sort(places).reshape(-1, 1)
                 self._extend(rows, (position, position), [*old[:position], *every[position:]])
 
     def _extend(self, rows: Array, span: tuple[int, int], sets: list[Array]) -> None:
@@ -309,13 +229,8 @@ def best_of_parts(
     end = np.maximum(begin, np.stack([np.searchsorted(events, high) for events in parts.events]))
     choices = np.prod((end - begin).astype(np.float64), axis=0)
     found: dict[int, RankedRows] = {}
-    ranking, before = None, -1
     for window in np.flatnonzero(choices > listed).tolist():
-        if ranking is not None and low[before] <= low[window] < high[before] <= high[window]:
-            ranking.slide(int(low[window]), int(high[window]))
-        else:
-            ranking = PartsRanking(parts, int(low[window]), int(high[window]))
-        found[window], before = ranking.best(k, ties=ties, most=most), window
+        found[window] = PartsRanking(parts, int(low[window]), int(high[window])).best(k, ties=ties, most=most)
     small = np.flatnonzero((choices > 0) & (choices <= listed))
     number = np.cumsum(choices[small]) // TOGETHER
     pieces = [small[number == one] for one in np.unique(number)]
