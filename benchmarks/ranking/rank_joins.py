@@ -160,7 +160,7 @@ def measure_schedules(report: Report, setting: Setting, tries: int) -> None:
     answers = []
     for name, schedule in SCHEDULES.items():
         joins = [each.join(setting, schedule, takes_time=False) for each in sets]
-        answers.append([join.best(setting.k).scores for join in joins])
+        answers.append([join.best(setting.k, 0).scores for join in joins])
         spent[name] = sum(
             depth * cost for join in joins for depth, cost in zip(join.frontier.depths, setting.costs, strict=False)
         )
@@ -170,7 +170,7 @@ def measure_schedules(report: Report, setting: Setting, tries: int) -> None:
     possible = spent[ROUND_ROBIN] / least
 
     def run(schedule: Schedule) -> Any:
-        return [each.join(setting, schedule, takes_time=True).best(setting.k).scores for each in sets[:TIMED]]
+        return [each.join(setting, schedule, takes_time=True).best(setting.k, 0).scores for each in sets[:TIMED]]
 
     timings = race(tries, {name: partial(run, schedule) for name, schedule in SCHEDULES.items()}, on_processor=True)
     entries = TIMED * setting.queues * ENTRIES
@@ -206,9 +206,9 @@ def measure_parts(report: Report, *, quick: bool) -> None:
         random = np.random.default_rng(45)
         parts = sequence(random.integers(0, 6, size), random.random(size), norm)
         low, high = np.array([0]), np.array([size])
-        contenders = {"rank join": partial(best_of_parts, parts, low, high, 10, listed=0)}
+        contenders = {"rank join": partial(best_of_parts, parts, low, high, 10, most=0, listed=0)}
         if size <= 1_000:
-            contenders["all listed"] = partial(best_of_parts, parts, low, high, 10, listed=2**62)
+            contenders["all listed"] = partial(best_of_parts, parts, low, high, 10, most=0, listed=2**62)
         timings = race(3, contenders, on_processor=True)
         listed = timings.get("all listed")
         checked = listed is not None and np.array_equal(listed.answer.scores, timings["rank join"].answer.scores)

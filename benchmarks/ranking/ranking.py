@@ -19,7 +19,7 @@ import numpy as np
 
 from benchmarks.baselines.ranking import DIJKSTRA, STRATIFIED, count_matches, enumerate_all, ranked_by_spurs
 from benchmarks.harness.report import Curve, Report, race
-from trendloom.kernels.ranking.path_search import SUM, Strata
+from trendloom.kernels.ranking.graph import SUM, Strata
 from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans, order_of, rank_windows
 
 Array = np.ndarray[Any, Any]

@@ -26,13 +26,13 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Rule
+from trendloom.kernels.ranking.graph import strata_of, weighing_of
 from trendloom.kernels.ranking.join_entries import MergeName
 from trendloom.kernels.ranking.join_keys import EqualSides, equalities_of, key_columns
 from trendloom.kernels.ranking.join_operands import JoinBranch, JoinOperand, RankedOperand, WeighedBranch
 from trendloom.kernels.ranking.join_stretches import StretchSearch, combinations_in, stretches_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.rank_join import JoinConditions
-from trendloom.kernels.ranking.weights import strata_of, weighing_of
 
 LITTLE = 1 << 18
 """Combinations in a block up to which all of them are listed: that needs no further kernels."""

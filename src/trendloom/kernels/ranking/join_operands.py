@@ -24,10 +24,9 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.ranking.graph import SUM
+from trendloom.kernels.ranking.graph import SUM, Strata
 from trendloom.kernels.ranking.join_entries import Entries, ranges
-from trendloom.kernels.ranking.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.path_search import Strata
+from trendloom.kernels.ranking.join_keys import KeyNumbers
 from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans
 
 FIRST = 64
@@ -264,7 +263,7 @@ class ListedSequences:
             found = self._ranked.make(self._low[some], self._high[some], wanted)
             known = KeyNumbers(self.positions)
             known.numbers(self._events)
-            new = known.known(found.events) < 0
+            new = known.numbers(found.events) >= len(self._events)
             self._scores = np.concatenate([self._scores, found.scores[new]])
             self._events = np.concatenate([self._events, found.events[new]])
             self._complete, self.blank = bool(found.complete[0]), self.blank or bool(found.blank[0])

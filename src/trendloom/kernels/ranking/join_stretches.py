@@ -41,8 +41,8 @@ from trendloom.kernels.ranking.join_operands import (
 )
 from trendloom.kernels.ranking.kernel import MADE
 from trendloom.kernels.ranking.rank_join import JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.select import Scored, best_of, together
-from trendloom.kernels.ranking.windows import ranges_of, spans_of
+from trendloom.kernels.ranking.scores import Scored, best_of, together
+from trendloom.kernels.ranking.windows import events_of, ranges_of, spans_of
 from trendloom.model.time import Window
 
 if TYPE_CHECKING:
@@ -81,14 +81,6 @@ class Stretches:
 
     def __len__(self) -> int:
         return len(self.low)
-
-    def events(self, chosen: Array, events: int) -> Array:
-        """Which events lie in some stretches."""
-        change = np.zeros(events + 1, np.int64)
-        np.add.at(change, self.low[chosen], 1)
-        np.add.at(change, self.high[chosen], -1)
-        found: Array = np.cumsum(change)[:-1] > 0
-        return found
 
     def holding(self, block: Block, first: Array, start: Array | None) -> Array:
         """The stretches of matches, by their first events and the starts of their windows."""
@@ -234,7 +226,7 @@ class StretchSearch:
 
     def _list(self, stretches: Array) -> None:
         """List the matches of some stretches, which may overlap others."""
-        kept = self._stretches.events(stretches, len(self._block))
+        kept = events_of(self._stretches.low[stretches], self._stretches.high[stretches], len(self._block))
         if (
             len(stretches) > 1
             and combinations_in(self._stretches, self._kernel.operands, self._block, kept).sum() > LISTED
@@ -385,7 +377,7 @@ class StretchJoins:
             patience=max(PATIENCE, self._expected[stretch]),
         )
         found.expect(self._last_read)
-        return found.best(kernel.scoring.limit, ties=True)
+        return found.best(kernel.scoring.limit)
 
     def _conditions_in(self, stretch: int) -> JoinConditions:
         """The conditions on combinations; where spans are bounded, matches begin in the stretch's own part."""

@@ -1,5 +1,8 @@
 """The best sequences of windows by a function of their parts that is monotone in each of them, but not a sum.
 
+Whether a preference is monotone may depend on the events: a product is, where neither factor is negative. So that is
+looked at for every block, and where it is not so, all matches are listed.
+
 Every position of the sequence has a queue of its events, joined in order of time. Best paths cannot be added up here,
 but bounds can be had: with an event e at its position, no match is better than the function of e's part and of the best
 part that each other position has on its side of e. That is e's *potential*. (A corner bound, as of `rank_join`, would
@@ -17,17 +20,30 @@ and 3.18; there, events that were joined stay joined when the window moves on.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import NamedTuple
+from typing import Self
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Function, Negate
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.join_entries import ranges
+from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.rank_join import MOST, BestResults, RankedRows
+from trendloom.kernels.ranking.scores import best_of
+from trendloom.kernels.ranking.strata import BestPaths
+from trendloom.kernels.ranking.windows import ranges_of
 
+PART = " part"
+"""The column that a part of a preference reads in `SequenceParts.whole`."""
 FIRST_BATCH, SHARE = 32, 4
 """Events that are read first, and which share of those that were read are read next."""
 PIECE = 1 << 17
@@ -36,6 +52,105 @@ LISTED = 1 << 12
 """Choices of events, in order or not, up to which a window is listed."""
 TOGETHER = 1 << 19
 """Choices of all windows that are listed at a time."""
+
+
+@dataclass(frozen=True)
+class SequenceParts:
+    """A preference over a sequence: the positions and their variables in order, and by variable its part.
+
+    `whole` is the preference with an attribute `PART` of a variable in the place of its part.
+    """
+
+    positions: tuple[int, ...]
+    variables: tuple[str, ...]
+    parts: tuple[tuple[str, Expr], ...]
+    whole: Expr
+
+
+@dataclass(frozen=True)
+class PartsKernel(RankingKernel):
+    """`listing`: what ranks matches where the preference is not monotone, or a part is NULL."""
+
+    sequence: SequenceParts
+    listing: ListingKernel
+
+    def within(self, memory: int) -> Self:
+        return replace(self, listing=self.listing.within(memory))
+
+    def best(self, block: Block) -> Matches:
+        if not len(block):
+            return join([])
+        check_range(block.time, self.pattern_spec.window)
+        parts = self._parts(block)
+        if parts is None:
+            return self.listing.best(block)
+        ranges, start = ranges_of(block, self.pattern_spec.window)
+        found = best_of_parts(parts, ranges.low, ranges.high, self.scoring.limit)
+        if found.more.any() or np.isnan(found.scores).any():
+            return self.listing.best(block)
+        rows, length = found.events.shape
+        starts = None if start is None else np.repeat(start, np.diff(found.offsets))
+        positions = np.tile(np.array(self.sequence.positions, np.int32), rows)
+        matches = Matches(np.arange(rows + 1, dtype=np.int64) * length, found.events.reshape(-1), positions, starts)
+        return best_of(self.scored(block, matches), block, self.scoring).matches if rows else join([])
+
+    def _parts(self, block: Block) -> Parts | None:
+        """Events of each position with their parts, and how the score depends on them; None: it cannot be said."""
+        given = dict(self.sequence.parts)
+        events, vectors = [], {}
+        for position, variable in zip(self.sequence.positions, self.sequence.variables, strict=True):
+            members = block.members[position]
+            events.append(members)
+            vector = Vector(self.sequence.whole.kind, np.zeros(len(members), np.int64))
+            if variable in given:
+                vector = evaluate(given[variable], _columns_of(block, members)).broadcast(len(members))
+            if vector.values.dtype == object or (vector.valid is not None and not vector.valid.all()):
+                return None
+            vectors[variable] = vector
+        bounds = {name: _bounds(vector) for name, vector in vectors.items()}
+        directions = directions_of(self.sequence.whole, bounds)
+        if directions is None:
+            return None
+        sign = -1 if self.scoring.descending else 1
+        rises = [directions.rises.get(name, True) == (sign > 0) for name in self.sequence.variables]
+        values = [vectors[name].values for name in self.sequence.variables]
+        return Parts(events, values, block.tie_end, self._score(vectors, sign), rises)
+
+    def _score(self, vectors: dict[str, Vector], sign: int) -> Callable[[list[Array]], Array]:
+        """Scores of parts, in which small is good; doubles, NaN where there is none."""
+        column = {name: number for number, name in enumerate(self.sequence.variables)}
+
+        def score(values: list[Array]) -> Array:
+            def leaf(expr: Expr) -> Vector:
+                assert isinstance(expr, Attribute)
+                return replace(vectors[expr.variable], values=values[column[expr.variable]], valid=None)
+
+            found = evaluate(self.sequence.whole, leaf).broadcast(len(values[0]))
+            numbers = found.values.astype(np.float64) * sign
+            return numbers if found.valid is None else np.where(found.valid, numbers, np.nan)
+
+        return score
+
+
+def _columns_of(block: Block, members: Array) -> Callable[[Expr], Vector]:
+    def leaf(expr: Expr) -> Vector:
+        assert isinstance(expr, Attribute)
+        return block.columns[expr.column].take(members)
+
+    return leaf
+
+
+Bounds = tuple[float, float]
+
+
+def _bounds(vector: Vector) -> Bounds:
+    if not len(vector):
+        return 0.0, 0.0
+    unit = 10.0**vector.scale
+    return float(vector.values.min()) / unit, float(vector.values.max()) / unit
+
+
+# ------------------------------------------------------------------------------------------------- windows
 
 
 @dataclass(frozen=True)
@@ -95,10 +210,10 @@ class PartsRanking:
         self._potential, self._place = potential[order], np.concatenate(places)[order]
         self._position = np.repeat(np.arange(self.positions), [len(at) for at in places])[order]
 
-    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
-        """The k best matches; with `ties` all others that equal the last, up to `most` in all."""
+    def best(self, k: int, most: int = MOST) -> RankedRows:
+        """The k best matches, and others that equal the last, up to `most` in all."""
         type_ = self.parts.score([values[:0] for values in self.parts.values]).dtype
-        self._results = BestResults(k, most if ties else k, self.positions, type_)
+        self._results = BestResults(k, most, self.positions, type_)
         read = 0
         while read < len(self._place) and not self._results.are_certain(self._potential.item(read)):
             some = slice(read, read + max(FIRST_BATCH, read // SHARE))
@@ -128,8 +243,6 @@ class PartsRanking:
             queue.others[other] = bests[np.maximum(count, 1) - 1]
             nearest = np.maximum(count, 1) - 1 if forwards else len(them.event) - np.maximum(count, 1)
             event, later = them.event[nearest], them.later[nearest]
-
-    # ---------------------------------------------------------------------------------------------- joining
 
     def _join(self, new: list[Array]) -> None:
         """All matches with at least one new event, by the first position that has one: those before it are old."""
@@ -206,39 +319,30 @@ def _pieces(sizes: Array) -> list[slice]:
     return [slice(one, other) for one, other in pairwise([0, *cuts.tolist(), len(sizes)])]
 
 
-# ------------------------------------------------------------------------------------------------ windows
-
-
-class RankedWindows(NamedTuple):
-    """The best sequences of window w are the rows from `offsets[w]` to `offsets[w + 1]`, best first.
-
-    `more[w]`: there are others with the score of its last row.
-    """
-
-    offsets: Array
-    scores: Array
-    events: Array
-    more: Array
-
-
 def best_of_parts(
-    parts: Parts, low: Array, high: Array, k: int, *, ties: bool = False, most: int = MOST, listed: int = LISTED
-) -> RankedWindows:
-    """The k best of the events from `low` to `high` of each window; with `ties` all others that equal the last."""
+    parts: Parts, low: Array, high: Array, k: int, *, most: int = MOST, listed: int = LISTED
+) -> BestPaths:
+    """The k best of the events from `low` to `high` of each window, and all others that equal the last; see `most`.
+
+    `most`: results of a window in all, if that is more than k. `listed`: as `LISTED`.
+    """
     begin = np.stack([np.searchsorted(events, low) for events in parts.events])
     end = np.maximum(begin, np.stack([np.searchsorted(events, high) for events in parts.events]))
     choices = np.prod((end - begin).astype(np.float64), axis=0)
-    found: dict[int, RankedRows] = {}
-    for window in np.flatnonzero(choices > listed).tolist():
-        found[window] = PartsRanking(parts, int(low[window]), int(high[window])).best(k, ties=ties, most=most)
-    small = np.flatnonzero((choices > 0) & (choices <= listed))
+    small = np.flatnonzero(choices <= listed)
     number = np.cumsum(choices[small]) // TOGETHER
-    pieces = [small[number == one] for one in np.unique(number)]
-    lists = [_listed(parts, begin[:, some], end[:, some], k, most if ties else k) for some in pieces]
-    return _together(parts, len(low), found, list(zip(pieces, lists, strict=True)))
+    found = []
+    for piece in np.unique(number):
+        some = small[number == piece]
+        found.append((some, _listed(parts, begin[:, some], end[:, some], k, most)))
+    for window in np.flatnonzero(choices > listed).tolist():
+        rows = PartsRanking(parts, int(low[window]), int(high[window])).best(k, most)
+        one = BestPaths(np.array([0, len(rows.scores)]), rows.scores, rows.events, np.array([rows.more]))
+        found.append((np.array([window]), one))
+    return _together(parts, len(low), found)
 
 
-def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> RankedWindows:
+def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> BestPaths:
     """The best sequences of several windows, by listing all of theirs."""
     count = begin.shape[1]
     window = np.repeat(np.arange(count), end[0] - begin[0])
@@ -264,30 +368,123 @@ def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> Ranked
     offsets = np.concatenate([[0], np.cumsum(np.bincount(window[kept], minlength=count))])
     chosen = order[kept]
     events = [each[place[chosen]] for each, place in zip(parts.events, places, strict=True)]
-    return RankedWindows(offsets, scores[kept], np.column_stack(events).astype(np.int64, copy=False), more)
+    return BestPaths(offsets, scores[kept], np.column_stack(events).astype(np.int64, copy=False), more)
 
 
-def _together(
-    parts: Parts, windows: int, found: dict[int, RankedRows], lists: list[tuple[Array, RankedWindows]]
-) -> RankedWindows:
-    """All windows in their order."""
+def _together(parts: Parts, windows: int, found: list[tuple[Array, BestPaths]]) -> BestPaths:
+    """The rows of some windows each, as those of all windows in their order."""
     more = np.zeros(windows, np.bool_)
-    owners, scores, events = [], [parts.score([values[:0] for values in parts.values])], [_no_rows(parts)]
-    for some, ranked in lists:
+    owners = [np.zeros(0, np.int64)]
+    scores = [parts.score([values[:0] for values in parts.values])]
+    events = [np.zeros((0, parts.positions), np.int64)]
+    for some, ranked in found:
         more[some] = ranked.more
         owners.append(np.repeat(some, np.diff(ranked.offsets)))
         scores.append(ranked.scores)
         events.append(ranked.events)
-    for window, rows in found.items():
-        more[window] = rows.more
-        owners.append(np.full(len(rows.scores), window))
-        scores.append(rows.scores)
-        events.append(rows.events)
-    owner = np.concatenate([np.zeros(0, np.int64), *owners])
+    owner = np.concatenate(owners)
     order = np.argsort(owner, kind="stable")
-    offsets = np.concatenate([[0], np.cumsum(np.bincount(owner, minlength=windows))])
-    return RankedWindows(offsets, np.concatenate(scores)[order], np.concatenate(events)[order], more)
+    offsets = np.r_[0, np.cumsum(np.bincount(owner, minlength=windows))]
+    return BestPaths(offsets, np.concatenate(scores)[order], np.concatenate(events)[order], more)
 
 
-def _no_rows(parts: Parts) -> Array:
-    return np.zeros((0, parts.positions), np.int64)
+# --------------------------------------------------------------------------------------------------- monotone
+
+HUGE, TINY = 1e150, 1e-150
+"""Numbers stay between these, so that no step is beyond the doubles."""
+RISING: dict[str, Callable[[float], float]] = {
+    "sqrt": math.sqrt, "exp": math.exp, "floor": math.floor, "ceil": math.ceil, "round": lambda x: x + 1,
+}  # fmt: skip
+"""Functions that rise, and what bounds become."""
+LARGE = dict.fromkeys(RISING, HUGE) | {"exp": 300.0}
+
+
+@dataclass(frozen=True)
+class Directions:
+    """By variable whether an expression rises with its part, else falls; and the least and greatest value it has."""
+
+    rises: dict[str, bool]
+    low: float
+    high: float
+
+
+def directions_of(expr: Expr, bounds: dict[str, Bounds]) -> Directions | None:
+    """How an expression depends on parts that lie between bounds; None: it is not monotone in one, or has no value."""
+    match expr:
+        case Constant(int() | float() as value):
+            return Directions({}, float(value), float(value))
+        case Attribute(variable):
+            return _limited({variable: True}, *bounds[variable])
+        case Negate(operand):
+            return _turned(directions_of(operand, bounds))
+        case Arithmetic("+", left, right):
+            return _added(directions_of(left, bounds), directions_of(right, bounds))
+        case Arithmetic("-", left, right):
+            return _added(directions_of(left, bounds), _turned(directions_of(right, bounds)))
+        case Arithmetic("*", left, right):
+            return _multiplied(directions_of(left, bounds), directions_of(right, bounds))
+        case Arithmetic("/", left, Constant(int() | float() as value)) if abs(value) > TINY:
+            return _multiplied(directions_of(left, bounds), Directions({}, 1 / value, 1 / value))
+        case Function(name, (operand,)):
+            found = directions_of(operand, bounds)
+            if name not in RISING or found is None or (name == "sqrt" and found.low < 0) or found.high > LARGE[name]:
+                return None
+            return _limited(found.rises, *(RISING[name](one) for one in (found.low, found.high)))
+        case Function("least" | "greatest", arguments):
+            return _joined([directions_of(one, bounds) for one in arguments])
+    return None
+
+
+def _limited(rises: dict[str, bool], low: float, high: float) -> Directions | None:
+    """Directions of what stays far from the ends of the doubles."""
+    return Directions(rises, low, high) if low > -HUGE and high < HUGE else None
+
+
+def _turned(one: Directions | None) -> Directions | None:
+    return (
+        None if one is None else Directions({name: not rise for name, rise in one.rises.items()}, -one.high, -one.low)
+    )
+
+
+def _merged(one: Directions, other: Directions) -> dict[str, bool] | None:
+    """The directions of both; None: they differ."""
+    if any(one.rises[name] != other.rises[name] for name in one.rises.keys() & other.rises.keys()):
+        return None
+    return one.rises | other.rises
+
+
+def _added(one: Directions | None, other: Directions | None) -> Directions | None:
+    if one is None or other is None:
+        return None
+    rises = _merged(one, other)
+    return None if rises is None else _limited(rises, one.low + other.low, one.high + other.high)
+
+
+def _multiplied(one: Directions | None, other: Directions | None) -> Directions | None:
+    """A product rises with factors as long as neither is negative; a negative constant turns it around."""
+    if one is None or other is None:
+        return None
+    for constant, factor in ((one, other), (other, one)):
+        if not constant.rises and constant.high < 0:
+            return _multiplied(_turned(constant), _turned(factor))
+    if not one.rises or not other.rises:  # a constant that is not negative
+        rises = one.rises | other.rises
+        products = [x * y for x in (one.low, one.high) for y in (other.low, other.high)]
+        return _limited(rises, min(products), max(products))
+    if one.low < 0 or other.low < 0:
+        return None
+    shared = _merged(one, other)
+    return None if shared is None else _limited(shared, one.low * other.low, one.high * other.high)
+
+
+def _joined(several: list[Directions | None]) -> Directions | None:
+    known = [one for one in several if one is not None]
+    if len(known) < len(several):
+        return None
+    found = known[0]
+    for one in known[1:]:
+        rises = _merged(found, one)
+        if rises is None:
+            return None
+        found = Directions(rises, min(found.low, one.low), max(found.high, one.high))
+    return found

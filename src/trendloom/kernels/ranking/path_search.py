@@ -23,7 +23,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.ranking.graph import folded
+from trendloom.kernels.ranking.graph import Strata, folded
 
 FAN = 16
 """Entries of a table, or of a level above it, whose least value is one entry of the next level."""
@@ -33,19 +33,6 @@ NOTHING = np.int64(-1)
 """Before all events, and behind the last node of a path."""
 ANY, UP_TO, BELOW = range(3)
 """Which scores are wanted: all, those up to a bound, or those below it."""
-
-
-class Strata(NamedTuple):
-    """The events that fit each position of a sequence; less weight is better.
-
-    Stratum t has the entries from `begin[t]` to `begin[t + 1]`: `event` (ascending) and `weight` (finite). `tie_end`:
-    by event of the block, the first later one of its key.
-    """
-
-    begin: Array
-    event: Array
-    weight: Array
-    tie_end: Array
 
 
 class PathTables(NamedTuple):
@@ -179,7 +166,7 @@ def fill_tables(strata: Strata, tables: PathTables, fold: int) -> None:
 
 
 @njit(**INSIDE)
-def _least_in(tables: PathTables, t: int, low: int, high: int) -> int:
+def _least_in(tables: PathTables, t: int, low: int, high: int) -> Any:
     """The entry with the least value from `low` to `high` - 1; there is at least one, and all end paths."""
     if low <= tables.first[t]:
         return np.int64(tables.best[high - 1])

@@ -22,17 +22,28 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Compared
-from trendloom.kernels.ranking.graph import GREATEST, LEAST, SUM, EventWeights, RankedGraph, graph_of
+from trendloom.kernels.ranking.graph import (
+    GREATEST,
+    LEAST,
+    SUM,
+    EventWeights,
+    RankedGraph,
+    Weighing,
+    fold_vector,
+    graph_of,
+    strata_of,
+    weighing_of,
+)
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
-from trendloom.kernels.ranking.select import best_of, together
+from trendloom.kernels.ranking.scores import best_of, together
 from trendloom.kernels.ranking.strata import best_paths, best_spans
 from trendloom.kernels.ranking.ties import Standings
-from trendloom.kernels.ranking.weights import Weighing, fold_vector, strata_of, weighing_of
 from trendloom.kernels.ranking.windows import (
     Openings,
     PathsOfBoards,
     Ranges,
     TiesOfBoards,
+    events_of,
     first_of_boards,
     openings_of_spans,
     openings_of_windows,
@@ -191,7 +202,7 @@ class _Boards:
     def _first(self, weighing: Weighing, ties: TiesOfBoards) -> Matches:
         """The first matches by time among those that tie; other boards are not looked at."""
         boards = np.flatnonzero(ties.wanted)
-        events = _events_of(self.ranges, boards, len(self.block))
+        events = events_of(*(bounds[boards] for bounds in self.ranges), len(self.block))
         kernel, block, weights = self.kernel, self.block.only(events), weighing.only(events).weights
         graph = graph_of(kernel.pattern_spec, kernel.pairs, block)
         rows = np.flatnonzero(events)
@@ -231,14 +242,6 @@ class _Boards:
         entry = np.repeat(paths.offsets[:-1][rows] - offsets[:-1], lengths) + np.arange(offsets[-1])
         start = None if self.start is None else self.start[paths.board[rows]]
         return Matches(offsets, paths.event[entry], position_of[paths.state[entry]], start)
-
-
-def _events_of(ranges: Ranges, boards: Array, events: int) -> Array:
-    """Which events lie in some windows."""
-    change = np.zeros(events + 1, np.int64)
-    np.add.at(change, ranges.low[boards], 1)
-    np.add.at(change, ranges.high[boards], -1)
-    return np.cumsum(change)[:-1] > 0
 
 
 def _as_integers(value: Array) -> Array:

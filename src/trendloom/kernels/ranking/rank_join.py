@@ -48,7 +48,7 @@ from trendloom.kernels.ranking.join_entries import (
     score_type,
     worst_sum,
 )
-from trendloom.kernels.ranking.key_numbers import KeyNumbers
+from trendloom.kernels.ranking.join_keys import KeyNumbers
 
 ROOM = 1 << 10
 """Combinations that are made before the worse ones are dropped."""
@@ -265,9 +265,9 @@ class RankJoin:
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self._first_batch, self._patience, self._tested = FIRST_BATCH, patience, 0
 
-    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
-        """The k best; with `ties` also all others that are as good as the last of them, up to `most` in all."""
-        results = BestResults(k, most if ties else k, len(self.components), self._type)
+    def best(self, k: int, most: int = MOST) -> RankedRows:
+        """The k best, and others that are as good as the last of them, up to `most` in all."""
+        results = BestResults(k, most, len(self.components), self._type)
         while not self.frontier.ended and not results.are_certain(self.frontier.bound()):
             self._access(results)
             if self._tested > self._patience:

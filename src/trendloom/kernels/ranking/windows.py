@@ -291,3 +291,12 @@ def spans_of(block: Block, window: Window) -> SpanBoards:
     end = np.r_[low[1:], len(block)]
     high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
     return SpanBoards(block.key_starts, limit, low, end, high)
+
+
+def events_of(low: Array, high: Array, events: int) -> Array:
+    """Which of so many events lie in some windows."""
+    change = np.zeros(events + 1, np.int64)
+    np.add.at(change, low, 1)
+    np.add.at(change, high, -1)
+    found: Array = np.cumsum(change)[:-1] > 0
+    return found

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import tie_ends
 from trendloom.kernels.ranking import strata as strata_kernels
-from trendloom.kernels.ranking.path_search import GREATEST, SUM, Strata
+from trendloom.kernels.ranking.graph import GREATEST, SUM, Strata
 from trendloom.kernels.ranking.strata import ENOUGH_TO_GUESS, BestPaths, best_paths, best_spans
 
 Array = np.ndarray[Any, Any]
