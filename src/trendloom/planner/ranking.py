@@ -1,4 +1,4 @@
-"""How matches are ranked: what kernels need to know of a preference."""
+"""How matches are ranked: the scoring of a plan, and the fold that its preference is monotone in."""
 
 from __future__ import annotations
 

@@ -84,8 +84,8 @@ class Strata(NamedTuple):
 class RankedGraph(NamedTuple):
     """Moves of state s lead on as `moves.begin[s]` says; those into it are `into_begin[s]` to `into_begin[s + 1]`.
 
-    A question is what EQUAL and ORDER moves ask: `question[m]` is its number (−1: none), and its cells are `size` many
-    from `base` on.
+    EQUAL and ORDER moves look up the best cell by a value: `lookup[m]` is the number of the lookup (−1: none), whose
+    answers are `size` many from `base` on. Event e looks at `sought[l, e]`, and is found at `placed[l, e]`; −1: NULL.
     """
 
     fits: Array
@@ -97,9 +97,9 @@ class RankedGraph(NamedTuple):
     into_begin: Array
     into: Array
     way: Array
-    question: Array
-    ask: Array
-    offer: Array
+    lookup: Array
+    sought: Array
+    placed: Array
     base: Array
     size: Array
     cuts: Array
@@ -121,14 +121,14 @@ def graph_of(pattern_spec: PatternSpec, pairs: tuple[Compared, ...], block: Bloc
     way = (
         np.full(len(source), STEP) if runs else np.array([_way(move, checks) for move in range(len(source))], np.int64)
     )
-    question, ask, offer, size = _questions(way, checks, len(block))
+    lookup, sought, placed, size = _lookups(way, checks, len(block))
     successor = np.full((1, 1), -1, np.int32)
     if runs:
         key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
         successor = successors_of(automaton, block, fits, key_end, moves, checks).event
     return RankedGraph(
         fits, position, starts, accepting(automaton), moves, source, into_begin.astype(np.int64), into.astype(np.int64),
-        way.astype(np.int64), question, ask, offer, np.cumsum(size) - size, size, cuts_of(checks), checks, successor,
+        way.astype(np.int64), lookup, sought, placed, np.cumsum(size) - size, size, cuts_of(checks), checks, successor,
     )  # fmt: skip
 
 
@@ -143,18 +143,18 @@ def _way(move: int, checks: Checks) -> int:
     return EQUAL if operator == "=" else ORDER
 
 
-def _questions(way: Array, checks: Checks, events: int) -> tuple[Array, Array, Array, Array]:
-    """The question of every move, and where events ask and are found (see `viability`)."""
-    question = np.full(len(way), -1, np.int64)
+def _lookups(way: Array, checks: Checks, events: int) -> tuple[Array, Array, Array, Array]:
+    """The lookup of every move, and where events look and are found."""
+    lookup = np.full(len(way), -1, np.int64)
     numbers: dict[int, int] = {}
     for move in np.flatnonzero((way == EQUAL) | (way == ORDER)):
-        question[move] = len(numbers)
+        lookup[move] = len(numbers)
         numbers[int(move)] = int(checks.pairs[checks.pairs_begin[move]])
-    ask, offer = np.full((2, len(numbers), events), -1, np.int32)
+    sought, placed = np.full((2, len(numbers), events), -1, np.int32)
     size = np.zeros(len(numbers), np.int64)
     for number, pair in enumerate(numbers.values()):
-        _, ask[number], offer[number], size[number] = places_of_pair(checks, pair)
-    return question, ask, offer, size
+        _, sought[number], placed[number], size[number] = places_of_pair(checks, pair)
+    return lookup, sought, placed, size
 
 
 # ------------------------------------------------------------------------------------------------ weights
@@ -179,7 +179,7 @@ class Weighing:
 
     @property
     def blanks(self) -> bool:
-        """Whether an event has no weight where one is asked for."""
+        """Whether an event has no weight where one is needed."""
         return any(some is not None for some in self.unknown)
 
     def only(self, events: Array) -> Weighing:
@@ -240,7 +240,7 @@ def weighing_of(
 
 
 def _unknown(vector: Vector, block: Block, positions: tuple[int, ...]) -> Array | None:
-    """Which events have no weight although they fit where one is asked for; None: none of them."""
+    """Which events have no weight although they fit where one is needed; None: none of them."""
     if vector.valid is None:
         return None
     unknown = np.zeros(len(block), np.bool_)

@@ -75,7 +75,7 @@ def worst_sum(mean: Any, parts: int) -> Any:
 
 @njit(**INSIDE)
 def merged_one(merge: int, parts: Array) -> Any:
-    """As `merged`, of one score for each component; where the mean is asked for it gives the sum."""
+    """As `merged`, of one score for each component; for the mean it gives the sum."""
     found = parts[0]
     for number in range(1, len(parts)):
         if merge in (SUM, AVG):

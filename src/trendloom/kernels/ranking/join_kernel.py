@@ -1,9 +1,9 @@
 """The best combinations of sequences that are ranked each on its own, under the contract every kernel keeps.
 
-Every operand of AND or SEQ gives its best sequences when it is asked (`sequences`); a rank join reads them no further
-than the best combinations need (`rank_join`). What is joined on its own is a stretch (`stretches`): a window, a key, or
-a stretch of time where a bound on spans cuts a key. Stretches with few combinations are listed, all of them together,
-which is faster; so a Python loop goes over large ones alone (`stretch_search`).
+Every operand of AND or SEQ gives its best sequences one after the other (`join_operands`); a rank join reads them no
+further than the best combinations need (`rank_join`). What is joined on its own is a stretch (`join_stretches`): a
+window, a key, or a stretch of time where a bound on spans cuts a key. Stretches with few combinations are listed, all
+of them together, which is faster; so a Python loop goes over large ones alone.
 Cost: for each large stretch the accesses of the join; see `rank_join`.
 """
 

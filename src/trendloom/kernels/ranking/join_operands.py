@@ -34,7 +34,7 @@ FIRST = 64
 HELD = 1 << 19
 """Sequences that are held of all stretches of a turn."""
 MOST = 1 << 22
-"""Sequences of one stretch: a join that wants more of them looks at almost everything."""
+"""Sequences of one stretch: a join that needs more of them looks at almost everything."""
 
 
 @dataclass(frozen=True)

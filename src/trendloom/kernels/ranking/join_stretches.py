@@ -245,9 +245,9 @@ class StretchSearch:
             return
         matches = replace(matches, events=rows[matches.events])
         holding = self._stretches.holding(self._block, matches.first, matches.window_start)
-        asked = np.zeros(len(self._stretches), np.bool_)
-        asked[stretches] = True
-        self._note(matches.take(np.flatnonzero(asked[holding])), holding[asked[holding]])
+        listed = np.zeros(len(self._stretches), np.bool_)
+        listed[stretches] = True
+        self._note(matches.take(np.flatnonzero(listed[holding])), holding[listed[holding]])
 
     def _join(self, stretches: Array) -> None:
         found, holding = [], []
@@ -271,16 +271,16 @@ class StretchSearch:
 
     def _settle(self, stretches: Array) -> None:
         """List what joins could not settle; what they found of the same stretches is dropped."""
-        asked = np.zeros(len(self._stretches), np.bool_)
-        asked[self._unsettled] = True
+        open_ = np.zeros(len(self._stretches), np.bool_)
+        open_[self._unsettled] = True
         if self._blanks:
-            asked[stretches] |= ~self._bests.full[self._stretches.group[stretches]]
-        again = np.flatnonzero(asked & ~self._listed)
+            open_[stretches] |= ~self._bests.full[self._stretches.group[stretches]]
+        again = np.flatnonzero(open_ & ~self._listed)
         if not len(again):
             return
         for number, scored in enumerate(self._found):
             holding = self._stretches.holding(self._block, scored.matches.first, scored.matches.window_start)
-            self._found[number] = scored.take(np.flatnonzero(~(asked & ~self._listed)[holding]))
+            self._found[number] = scored.take(np.flatnonzero(~(open_ & ~self._listed)[holding]))
         self._joined[again] = False
         self._list(again)
 

@@ -202,7 +202,7 @@ class _Boards:
     def _first(self, weighing: Weighing, ties: TiesOfBoards) -> Matches:
         """The first matches by time among those that tie; other boards are not looked at."""
         boards = np.flatnonzero(ties.wanted)
-        events = events_of(*(bounds[boards] for bounds in self.ranges), len(self.block))
+        events = events_of(self.ranges.low[boards], self.ranges.high[boards], len(self.block))
         kernel, block, weights = self.kernel, self.block.only(events), weighing.only(events).weights
         graph = graph_of(kernel.pattern_spec, kernel.pairs, block)
         rows = np.flatnonzero(events)
@@ -228,7 +228,7 @@ class _Boards:
         return Standings(block.instant, contents, states)
 
     def _without_scores(self, missing: Array) -> Matches:
-        """The first matches that have no score, for the places that nobody with a score has."""
+        """The first matches that have no score, for the places that are left."""
         zero = np.zeros(self.boards, self.weighing.values[0].dtype)
         everywhere = np.zeros(len(self.block), np.bool_)
         blank = np.stack([everywhere if some is None else some for some in self.weighing.unknown])

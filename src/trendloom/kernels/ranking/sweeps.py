@@ -119,7 +119,7 @@ def joined(value: Any, rest: Any, weights: EventWeights) -> Any:
 
 @njit(**INSIDE, forceinline=True)
 def is_cell(state: int, e: int, graph: RankedGraph, weights: EventWeights) -> bool:
-    """Whether event e may stand in a state and has a weight there if one is asked for."""
+    """Whether event e may stand in a state and has a weight there if one is needed."""
     if not fits_at(graph.fits[e], graph.position[state]):
         return False
     row = weights.row[state]
@@ -308,8 +308,8 @@ def _offer(value: Array, cell: int, e: int, move: int, forwards: bool, graph: Ra
         return
     if way != EQUAL and way != ORDER:
         return
-    q = graph.question[move]
-    place = np.int64(graph.ask[q, e] if forwards else graph.offer[q, e])
+    q = graph.lookup[move]
+    place = np.int64(graph.sought[q, e] if forwards else graph.placed[q, e])
     if place < 0:
         return
     if way == EQUAL:
@@ -331,8 +331,8 @@ def _keep(value: Array, cell: int, at: int, offers: Offers) -> None:
 @njit(**INSIDE)
 def _answer(value: Array, e: int, move: int, forwards: bool, graph: RankedGraph, offers: Offers) -> int:
     """The best cell that an equality or an order predicate lets a move join with event e."""
-    q = graph.question[move]
-    place = np.int64(graph.offer[q, e] if forwards else graph.ask[q, e])
+    q = graph.lookup[move]
+    place = np.int64(graph.placed[q, e] if forwards else graph.sought[q, e])
     if place < 0:
         return NONE
     base, sweep = graph.base[q], offers.sweep[0]
