@@ -62,7 +62,7 @@ class Candidates(NamedTuple):
 
 
 class CellSearch(NamedTuple):
-    """A search under way. `trees`: by state the best cells of ranges of events. The end of all paths is cell `sink`."""
+    """A search under way. Lists are made empty as `[some][:0]`, which gives them a type. `trees`: by state the best cells of ranges of events. The end of all paths is cell `sink`."""
 
     graph: RankedGraph
     weights: EventWeights
@@ -94,8 +94,7 @@ def next_best_paths(
     """
     search = _begin(graph, weights, ways, window)
     width = window.high - window.low
-    values, offsets = [ways.value[0] for _ in range(0)], [0]
-    events, states = [0 for _ in range(0)], [0 for _ in range(0)]
+    values, offsets, events, states = [ways.value[0]][:0], [0], [0][:0], [0][:0]
     entry = search.sink if ways.before[search.sink] != NONE else NONE
     while entry != NONE and len(values) < wanted:
         value = _value(search, entry)
@@ -134,13 +133,11 @@ def _begin(graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWi
                 ways.before[sink], ways.value[sink], ways.move[sink] = better, ways.value[better], LAST - state
     none = np.int64(NONE)
     entries = PathEntries(
-        [ways.value[0] for _ in range(0)], [(none, none, none, none, none) for _ in range(0)],
-        [none for _ in range(0)], np.full(sink + 1, UNKNOWN, np.int64),
+        [ways.value[0]][:0], [(none, none, none, none, none)][:0], [none][:0], np.full(sink + 1, UNKNOWN, np.int64),
     )  # fmt: skip
     heap = Candidates(
-        np.full(sink + 1, UNKNOWN, np.int64), [ways.value[0] for _ in range(0)],
-        [(none, none, none, none) for _ in range(0)], [none for _ in range(0)], [none for _ in range(0)],
-        [none for _ in range(0)],
+        np.full(sink + 1, UNKNOWN, np.int64), [ways.value[0]][:0], [(none, none, none, none)][:0], [none][:0],
+        [none][:0], [none][:0],
     )  # fmt: skip
     return CellSearch(graph, weights, ways, window, sink, trees, entries, heap)
 

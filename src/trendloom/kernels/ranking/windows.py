@@ -141,8 +141,10 @@ def _paths_of_boards(
     longest = np.max(openings.high - openings.low) if len(openings.low) > 0 else 1
     ways, paths, count = empty_ways(len(graph.position), longest, weights.value), _no_paths(weights.value), 0
     for board in range(len(openings.begin) - 1):
-        best = [-weights.value[0, 0] for _ in range(0)]  # a heap of the best values so far turned around
-        open_ = [(openings.bound[number], number) for number in range(openings.begin[board], openings.begin[board + 1])]
+        best = [weights.unit[0]][:0]  # a heap of the best values so far turned around
+        open_ = [(weights.unit[0], openings.begin[board])][:0]
+        for number in range(openings.begin[board], openings.begin[board + 1]):
+            open_.append((openings.bound[number], number))
         heapify(open_)
         while len(open_) > 0:
             bound, number = heappop(open_)
