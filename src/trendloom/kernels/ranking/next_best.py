@@ -62,7 +62,10 @@ class Candidates(NamedTuple):
 
 
 class CellSearch(NamedTuple):
-    """A search under way. Lists are made empty as `[some][:0]`, which gives them a type. `trees`: by state the best cells of ranges of events. The end of all paths is cell `sink`."""
+    """A search under way. `trees`: by state the best cells of ranges of events. The end of all paths is cell `sink`.
+
+    Lists begin as `[some][:0]`, which is empty and has a type.
+    """
 
     graph: RankedGraph
     weights: EventWeights
