@@ -40,18 +40,8 @@ MERGES: tuple[MergeName, ...] = ("sum", "avg", "min", "max")
 SUM, AVG, MIN, MAX = range(len(MERGES))
 
 
-def merged_score(merge: int, parts: Sequence[Any]) -> Any:
-    """The merged score of one score, as a number of Python, for each component."""
-    if merge in (MIN, MAX):
-        return min(parts) if merge == MIN else max(parts)
-    found = parts[0]
-    for part in parts[1:]:
-        found += part
-    return found / len(parts) if merge == AVG else found
-
-
 def merged(merge: int, parts: Sequence[Any]) -> Any:
-    """The merged scores of columns, one for each component."""
+    """The merged scores of columns or numbers, one for each component."""
     found = parts[0]
     for part in parts[1:]:
         if merge in (SUM, AVG):

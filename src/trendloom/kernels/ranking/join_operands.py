@@ -104,10 +104,6 @@ class SequenceLists:
     complete: Array
     blank: Array
 
-    def of(self, number: int) -> tuple[Array, Array]:
-        some = slice(self.offsets[number], self.offsets[number + 1])
-        return self.scores[some], self.events[some]
-
 
 class RankedOperand:
     """An operand over the events of a block. `reach`: by event where sequences that begin there end; None: anywhere."""
@@ -217,21 +213,19 @@ def _merged(found: Sequence[SequenceLists]) -> SequenceLists:
 
 
 class ListedSequences:
-    """A component: the sequences of an operand in one stretch after the other, best first.
+    """A component: the sequences of an operand in one stretch, best first.
 
-    A turn is a number of stretches whose lists are made together; `read` is how many entries of a list were looked at.
+    A turn is a number of stretches whose lists are made together, from `low` to `high`; this is one of them. `read` is
+    how many entries of its list were looked at.
     `blank`: some have no score, or there are too many.
     """
 
     def __init__(self, ranked: RankedOperand, lists: SequenceLists, low: Array, high: Array, number: int) -> None:
-        self._ranked, self._lists, self._low, self._high = ranked, lists, low, high
+        self._ranked, self._number, self._low, self._high, self.read = ranked, number, low, high, 0
         self.positions = len(ranked.operand.positions)
-        self._enter(number)
-
-    def _enter(self, number: int) -> None:
-        self._number, self.read = number, 0
-        self._scores, self._events = self._lists.of(number)
-        self._complete, self.blank = bool(self._lists.complete[number]), bool(self._lists.blank[number])
+        some = slice(lists.offsets[number], lists.offsets[number + 1])
+        self._scores, self._events = lists.scores[some], lists.events[some]
+        self._complete, self.blank = bool(lists.complete[number]), bool(lists.blank[number])
 
     @property
     def exhausted(self) -> bool:

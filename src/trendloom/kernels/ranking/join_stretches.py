@@ -167,7 +167,7 @@ class StretchSearch:
         self.best()
         listed, joined = int(self._listed.sum()), int(self._joined.sum())
         whole = {BY_LISTING: listed, BY_JOIN: joined, LEFT_OUT: int((self._number > 0).sum()) - listed - joined}
-        return {MADE: self._made} | {name: float(some) for name, some in (whole | self._joins.tally).items()}
+        return {MADE: self._made} | {name: float(some) for name, some in (whole | {READ: self._joins.read}).items()}
 
     def best(self) -> Matches:
         """The best matches of every group."""
@@ -335,11 +335,7 @@ class StretchJoins:
         self._kernel, self._block, self._stretches, self._expected = kernel, block, stretches, expected
         self._operands, self._conditions = operands, conditions
         self._depths = [FIRST] * len(operands)
-        self._read, self._last_read = 0, [0] * len(operands)
-
-    @property
-    def tally(self) -> dict[str, int]:
-        return {READ: self._read}
+        self.read, self._last_read = 0, [0] * len(operands)
 
     def ranked(self, stretches: Array) -> Iterator[tuple[int, Matches | None]]:
         """The best combinations of stretches, which come in order; None: some have no score, or a join gave up."""
@@ -354,7 +350,7 @@ class StretchJoins:
                 read[number] = self._last_read = [component.read for component in components]
                 blank = rows.more or any(component.blank for component in components)
                 yield stretch, None if blank else self._matches(rows, stretch)
-            self._read += int(read.sum())
+            self.read += int(read.sum())
             self._depths = [_enough(some) for some in read.T]
             begin += size
             size = min(GROWTH * size, LONGEST_TURN, max(FIRST_TURN, HELD // sum(self._depths)))

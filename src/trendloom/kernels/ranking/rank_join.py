@@ -44,7 +44,7 @@ from trendloom.kernels.ranking.join_entries import (
     MergeName,
     PulledStore,
     ScoreLimits,
-    merged_score,
+    merged,
     score_type,
     worst_sum,
 )
@@ -142,7 +142,7 @@ class Frontier:
 
     def corner(self, component: int, last: Any) -> Any:
         """The best that can be made with an entry of this score and the best entries of all other components."""
-        return merged_score(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])
+        return merged(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])
 
     def open(self) -> list[int]:
         """The components that have more to give."""

@@ -233,7 +233,7 @@ def _bounds_of_ends(strata: Strata, tables: PathTables, horizon: Array, ends: An
     """A heap of last events of a key that end a path, each with a score that no path in its span is better than."""
     start, entry, until = ends
     last = len(tables.low) - 1
-    heap = [(strata.weight[0], np.int64(entry))][:0]
+    heap = [(strata.weight[0], entry)][:0]
     while entry < until:
         event = np.int64(strata.event[entry])
         if set_window(strata, tables, _since(horizon, start, event), max(horizon[event], event + 1), event):
