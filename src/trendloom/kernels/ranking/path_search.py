@@ -38,16 +38,18 @@ ANY, UP_TO, BELOW = range(3)
 class PathTables(NamedTuple):
     """The tables of a window.
 
-    By position: the window has the entries from `low` to `high`, those from `first` on end a path, and `indexed` is 1
-    where the least values of ranges are there. By entry: `ends`, where those end in the stratum before that it can
-    follow; `value`, the least score of a path that ends with it; `best`, the entry with the least one up to it. Behind
-    the entries `value` has the least ones of FAN of them, then of FAN of those, and so on.
+    By position: the window has the entries from `low` to `high`, those from `first` on end a path, `indexed` is 1 where
+    the least values of ranges are there, and `ends` is set for entries before `joined`. By entry: `ends`, where those
+    end in the stratum before that it can follow; `value`, the least score of a path that ends with it; `best`, the
+    entry with the least one up to it. Behind the entries `value` has the least ones of FAN of them, then of FAN of
+    those, and so on.
     """
 
     low: Array
     high: Array
     first: Array
     indexed: Array
+    joined: Array
     ends: Array
     value: Array
     best: Array
@@ -89,21 +91,25 @@ def empty_tables(strata: Strata) -> PathTables:
     positions, entries = len(strata.begin) - 1, len(strata.event)
     return PathTables(
         strata.begin[:-1].copy(), strata.begin[1:].copy(), np.zeros(positions, np.int64), np.zeros(positions, np.int64),
-        np.empty(entries, np.int32), np.empty(entries + entries // (FAN - 1) + LEVELS, strata.weight.dtype),
-        np.empty(entries, np.int32),
+        np.zeros(positions, np.int64), np.empty(entries, np.int32),
+        np.empty(entries + entries // (FAN - 1) + LEVELS, strata.weight.dtype), np.empty(entries, np.int32),
     )  # fmt: skip
 
 
 @njit(**INSIDE)
 def fill_joints(strata: Strata, tables: PathTables) -> None:
-    """Set `ends`. One pass over all entries."""
-    begin, event, tie_end = strata.begin, strata.event, strata.tie_end
-    for t in range(1, len(begin) - 1):
-        end = begin[t - 1]
-        for entry in range(begin[t], begin[t + 1]):
-            while end < begin[t] and tie_end[event[end]] <= event[entry]:
+    """Set `ends` for a window, as far as it is not set for those before; these begin and end no later."""
+    event, tie_end, ends = strata.event, strata.tie_end, tables.ends
+    for t in range(1, len(tables.low)):
+        high, before_high = tables.high[t], tables.high[t - 1]
+        since, end = max(tables.low[t], min(tables.joined[t], high)), tables.low[t - 1]
+        if since > tables.low[t]:
+            end = max(end, np.int64(ends[since - 1]))
+        for entry in range(since, high):
+            while end < before_high and tie_end[event[end]] <= event[entry]:
                 end += 1
-            tables.ends[entry] = end
+            ends[entry] = end
+        tables.joined[t] = max(tables.joined[t], high)
 
 
 @njit(**INSIDE)

@@ -138,7 +138,7 @@ def _no_rows(strata: Strata, boards: int) -> Any:
 @njit(nogil=True)
 def rank_windows(strata: Strata, low: Array, high: Array, order: Order, margin: Array) -> Any:
     """Paths are looked for among promising events if there is a `margin`, else in all events."""
-    tables, size, due, pause, has_joints = empty_tables(strata), 0, 0, 0, False
+    tables, size, due, pause = empty_tables(strata), 0, 0, 0
     some = no_events_yet(strata, _most_entries(strata, tables, low, high), margin)
     found, offsets, more = _no_rows(strata, len(low))
     for w in range(len(low)):
@@ -149,9 +149,7 @@ def rank_windows(strata: Strata, low: Array, high: Array, order: Order, margin: 
                 pause = 0 if done else min(2 * pause + 1, LONGEST_PAUSE)
                 due = w + 1 + pause
             if not done:
-                if not has_joints:
-                    fill_joints(strata, tables)
-                    has_joints = True
+                fill_joints(strata, tables)
                 set_bound(order, ANY, order.bound[0])
                 found, size = _search_all(strata, tables, found, begin, order)
                 if can_be_few(some) and size - begin == order.want:
@@ -264,7 +262,8 @@ def _search_span(
 ) -> Any:
     """Append the best paths of a window whose scores are wanted."""
     if order.kind[0] == BELOW and can_be_few(some):
-        find_lowest(strata, tables, some, order.fold)
+        if not is_wanted(order, find_lowest(strata, tables, some, order.fold)):
+            return found, size
         if choose_events(strata, tables, some, order.bound[0], order.fold):
             return _search_all(some.strata, some.tables, found, size, order)
     return _search_all(strata, tables, found, size, order)
@@ -394,7 +393,7 @@ def choose_events(strata: Strata, window: PathTables, some: PromisingEvents, bou
                     size += strata.weight[entry] <= most
             at = until
     chosen.begin[last] = size
-    some.tables.low[:], some.tables.high[:] = chosen.begin[:-1], chosen.begin[1:]
+    some.tables.low[:], some.tables.high[:], some.tables.joined[:] = chosen.begin[:-1], chosen.begin[1:], 0
     fill_joints(chosen, some.tables)
     return True
 
