@@ -32,39 +32,22 @@ LAST = -2
 """LAST − state is the move from a state that accepts to the end of all paths."""
 
 
-class PathEntries(NamedTuple):
-    """Paths to cells, in lists: those beyond the best ones, of which number n + i for n cells is at i.
-
-    `origin`: the cell, the entry before, and by which move and from which range further ones come: see `Candidates`.
-    `after`: the next path to the same cell, of the best ones as an array (`after_best`).
-    """
-
-    value: Any
-    origin: Any
-    after: Any
-    after_best: Array
-
-
-class Candidates(NamedTuple):
-    """Leftist heaps, in lists: `value` of the path and its `origin`: the entry before it, and by which move and from
-    which range further ones come.
-
-    Those of a FREE move are among the events from `low` up to `high`. NONE as the move: there are no further ones.
-    `root`: of the heap of each cell.
-    """
-
-    root: Array
-    value: Any
-    origin: Any
-    left: Any
-    right: Any
-    depth: Any
+BEFORE, MOVE, LOW, HIGH = range(4)
+"""A path to a cell in numbers: the entry that it goes on from, and by which move and from which range of events further
+ones come. NONE as the move: there are no further ones; only those of FREE moves come from a range."""
+CELL, AFTER = 4, 5
+"""And of an entry: its cell, and the next path to that."""
+LEFT, RIGHT, DEPTH = 4, 5, 6
+"""And of a candidate: its place in a leftist heap."""
+MADE, ADDED = range(2)
+"""What `counts` holds: how many entries and candidates there are."""
 
 
 class CellSearch(NamedTuple):
     """A search under way. `trees`: by state the best cells of ranges of events. The end of all paths is cell `sink`.
 
-    Lists begin as `[some][:0]`, which is empty and has a type.
+    By cell: `after`, the next path after the best one, and the `root` of the heap of its candidates. Entries beyond the
+    best ones have a `value` and numbers (`entries`), number n + i for n cells at i; so have candidates (`heap`).
     """
 
     graph: RankedGraph
@@ -73,8 +56,13 @@ class CellSearch(NamedTuple):
     window: CellWindow
     sink: int
     trees: Array
-    entries: PathEntries
-    heap: Candidates
+    after: Array
+    root: Array
+    counts: Array
+    value: Array
+    entries: Array
+    heap_value: Array
+    heap: Array
 
 
 class FoundPaths(NamedTuple):
@@ -97,7 +85,7 @@ def next_best_paths(
     """
     search = _begin(graph, weights, ways, window)
     width = window.high - window.low
-    values, offsets, events, states = [ways.value[0]][:0], [0], [0][:0], [0][:0]
+    values, offsets, events, states = [ways.value[0]][:0], [0], [0][:0], [0][:0]  # empty, of known types
     entry = search.sink if ways.before[search.sink] != NONE else NONE
     while entry != NONE and len(values) < wanted:
         value = _value(search, entry)
@@ -112,7 +100,7 @@ def next_best_paths(
         values.append(value)
         offsets.append(len(events))
         if len(values) < wanted:
-            _find_next(search, entry)
+            search = _find_next(search, entry)
             entry = _after(search, entry)
     event, state = np.array(events, np.int64), np.array(states, np.int64)
     for number in range(len(values)):
@@ -134,15 +122,31 @@ def _begin(graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWi
             better = _better(ways.before[sink], _best_in(trees[state], 0, width, width, ways), ways)
             if better != ways.before[sink]:
                 ways.before[sink], ways.value[sink], ways.move[sink] = better, ways.value[better], LAST - state
-    none = np.int64(NONE)
-    entries = PathEntries(
-        [ways.value[0]][:0], [(none, none, none, none, none)][:0], [none][:0], np.full(sink + 1, UNKNOWN, np.int64),
+    return CellSearch(
+        graph, weights, ways, window, sink, trees, np.full(sink + 1, UNKNOWN, np.int64),
+        np.full(sink + 1, UNKNOWN, np.int64), np.zeros(2, np.int64), np.empty(64, ways.value.dtype),
+        np.empty((64, 6), np.int64), np.empty(64, ways.value.dtype), np.empty((64, 7), np.int64),
     )  # fmt: skip
-    heap = Candidates(
-        np.full(sink + 1, UNKNOWN, np.int64), [ways.value[0]][:0], [(none, none, none, none)][:0], [none][:0],
-        [none][:0], [none][:0],
+
+
+@njit(nogil=True)
+def _with_room(search: CellSearch) -> CellSearch:
+    """The same with room for one more entry, and for the candidates of one more cell."""
+    made, added = search.counts
+    need = added + 4 + 2 * (len(search.graph.way) + len(search.graph.position))
+    value, entries, heap_value, heap = search.value, search.entries, search.heap_value, search.heap
+    if made < len(value) and need <= len(heap_value):
+        return search
+    if made == len(value):
+        value, entries = np.empty(2 * made, value.dtype), np.empty((2 * made, 6), np.int64)
+        value[:made], entries[:made] = search.value, search.entries
+    if need > len(heap_value):
+        heap_value, heap = np.empty(2 * need, value.dtype), np.empty((2 * need, 7), np.int64)
+        heap_value[:added], heap[:added] = search.heap_value[:added], search.heap[:added]
+    return CellSearch(
+        search.graph, search.weights, search.ways, search.window, search.sink, search.trees, search.after, search.root,
+        search.counts, value, entries, heap_value, heap,
     )  # fmt: skip
-    return CellSearch(graph, weights, ways, window, sink, trees, entries, heap)
 
 
 # ------------------------------------------------------------------------------------------------ entries
@@ -150,57 +154,57 @@ def _begin(graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWi
 
 @njit(**INSIDE, forceinline=True)
 def _value(search: CellSearch, entry: int) -> Any:
-    return search.ways.value[entry] if entry <= search.sink else search.entries.value[entry - search.sink - 1]
+    return search.ways.value[entry] if entry <= search.sink else search.value[entry - search.sink - 1]
 
 
 @njit(**INSIDE, forceinline=True)
 def _cell(search: CellSearch, entry: int) -> int:
-    return entry if entry <= search.sink else search.entries.origin[entry - search.sink - 1][0]
+    return entry if entry <= search.sink else search.entries[entry - search.sink - 1, CELL]
 
 
 @njit(**INSIDE, forceinline=True)
 def _before(search: CellSearch, entry: int) -> int:
-    return search.ways.before[entry] if entry <= search.sink else search.entries.origin[entry - search.sink - 1][1]
+    return search.ways.before[entry] if entry <= search.sink else search.entries[entry - search.sink - 1, BEFORE]
 
 
 @njit(**INSIDE, forceinline=True)
 def _after(search: CellSearch, entry: int) -> int:
     """The next path to the cell of an entry: NONE, or UNKNOWN."""
-    entries, best = search.entries, search.sink + 1
-    return entries.after_best[entry] if entry < best else entries.after[entry - best]
+    return search.after[entry] if entry <= search.sink else search.entries[entry - search.sink - 1, AFTER]
 
 
 @njit(**INSIDE)
-def _find_next(search: CellSearch, entry: int) -> None:
+def _find_next(search: CellSearch, entry: int) -> CellSearch:
     """Find the next path after an entry, and before it those after the entries that it goes on from."""
     chain, at = [entry], _before(search, entry)
     while at != START and _after(search, at) == UNKNOWN:
         chain.append(at)
         at = _before(search, at)
-    best = search.sink + 1
     for number in range(len(chain) - 1, -1, -1):  # from the first event of the path on
         at = chain[number]
+        search = _with_room(search)
         _replace_taken(search, at)
         found = _taken(search, _cell(search, at))
-        if at < best:
-            search.entries.after_best[at] = found
+        if at <= search.sink:
+            search.after[at] = found
         else:
-            search.entries.after[at - best] = found
+            search.entries[at - search.sink - 1, AFTER] = found
+    return search
 
 
 @njit(**INSIDE)
 def _replace_taken(search: CellSearch, entry: int) -> None:
     """Add the candidates of a cell that an entry, which was one of them, stood for."""
-    graph, entries, best = search.graph, search.entries, search.sink + 1
-    cell, before = _cell(search, entry), _before(search, entry)
-    if search.heap.root[cell] == UNKNOWN:
+    graph, cell, before = search.graph, _cell(search, entry), _before(search, entry)
+    if search.root[cell] == UNKNOWN:
         _add_first(search, cell)
-    if entry >= best:
-        _, _, move, low, high = entries.origin[entry - best]
+    if entry > search.sink:
+        numbers = search.entries[entry - search.sink - 1]
+        move = numbers[MOVE]
         if move >= 0 and graph.way[move] != FREE:
             _add(search, cell, _next_other(search, cell, before, move), move, 0, 0)
         elif move != NONE:
-            _split(search, cell, before, move, low, high)
+            _split(search, cell, before, move, numbers[LOW], numbers[HIGH])
     if before != START:
         _add(search, cell, _after(search, before), NONE, 0, 0)
 
@@ -208,16 +212,16 @@ def _replace_taken(search: CellSearch, entry: int) -> None:
 @njit(**INSIDE)
 def _taken(search: CellSearch, cell: int) -> int:
     """The best candidate of a cell, which becomes an entry; NONE: there is none."""
-    heap, entries = search.heap, search.entries
-    top = heap.root[cell]
+    top, made = search.root[cell], search.counts[MADE]
     if top == NONE:
         return NONE
-    before, move, low, high = heap.origin[top]
-    entries.value.append(heap.value[top])
-    entries.origin.append((np.int64(cell), before, move, low, high))
-    entries.after.append(np.int64(UNKNOWN))
-    heap.root[cell] = _merged(heap.left[top], heap.right[top], heap)
-    return search.sink + len(entries.value)
+    search.value[made] = search.heap_value[top]
+    for column in range(CELL):
+        search.entries[made, column] = search.heap[top, column]
+    search.entries[made, CELL], search.entries[made, AFTER] = cell, UNKNOWN
+    search.counts[MADE] = made + 1
+    search.root[cell] = _merged(search.heap[top, LEFT], search.heap[top, RIGHT], search)
+    return search.sink + 1 + made
 
 
 # --------------------------------------------------------------------------------------------- candidates
@@ -228,7 +232,7 @@ def _add_first(search: CellSearch, cell: int) -> None:
     """Make a heap of all paths to a cell but the best one, where each goes on from the best path to another cell."""
     graph, ways, window = search.graph, search.ways, search.window
     width, taken = window.high - window.low, ways.before[cell]
-    search.heap.root[cell] = NONE
+    search.root[cell] = NONE
     if cell == search.sink:
         for state in range(len(graph.position)):
             if graph.accepts[state]:
@@ -275,43 +279,43 @@ def _add(search: CellSearch, cell: int, before: int, move: int, low: int, high: 
     """Add the path to a cell that goes on from an entry, if there is one; going on to the end adds nothing."""
     if before == NONE:
         return
-    heap, weights, low_event = search.heap, search.weights, search.window.low
+    weights, low_event, added = search.weights, search.window.low, search.counts[ADDED]
     value = weights.unit[0] if before == START else _value(search, before)
     if cell != search.sink:
         width = search.window.high - low_event
         value = with_weight(value, cell // width, low_event + cell % width, weights)
-    heap.value.append(value)
-    heap.origin.append((np.int64(before), np.int64(move), np.int64(low), np.int64(high)))
-    heap.left.append(np.int64(NONE))
-    heap.right.append(np.int64(NONE))
-    heap.depth.append(np.int64(1))
-    heap.root[cell] = _merged(heap.root[cell], len(heap.value) - 1, heap)
+    new = search.heap[added]
+    search.heap_value[added], new[BEFORE], new[MOVE], new[LOW], new[HIGH] = value, before, move, low, high
+    new[LEFT], new[RIGHT], new[DEPTH] = NONE, NONE, 1
+    search.counts[ADDED] = added + 1
+    search.root[cell] = _merged(search.root[cell], added, search)
 
 
 @njit(**INSIDE)
-def _merged(one: int, other: int, heap: Candidates) -> int:
+def _merged(one: int, other: int, search: CellSearch) -> int:
     """Two heaps as one. O(log candidates): down the right spines, then up again."""
     if one < 0:
         return other
     if other < 0:
         return one
+    value, heap = search.heap_value, search.heap
     path = np.empty(128, np.int64)
     depth = 0
     while one >= 0 and other >= 0:
-        if heap.value[other] < heap.value[one]:
+        if value[other] < value[one]:
             one, other = other, one
         path[depth] = one
         depth += 1
-        one = heap.right[one]
+        one = heap[one, RIGHT]
     merged = one if other < 0 else other
     for at in range(depth - 1, -1, -1):
         top = path[at]
-        heap.right[top] = merged
-        left = heap.left[top]
-        if left < 0 or heap.depth[left] < heap.depth[merged]:
-            heap.left[top], heap.right[top] = merged, left
-        right = heap.right[top]
-        heap.depth[top] = 1 + (heap.depth[right] if right >= 0 else 0)
+        heap[top, RIGHT] = merged
+        left = heap[top, LEFT]
+        if left < 0 or heap[left, DEPTH] < heap[merged, DEPTH]:
+            heap[top, LEFT], heap[top, RIGHT] = merged, left
+        right = heap[top, RIGHT]
+        heap[top, DEPTH] = 1 + (heap[right, DEPTH] if right >= 0 else 0)
         merged = top
     return merged
 
