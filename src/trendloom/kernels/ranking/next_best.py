@@ -132,7 +132,7 @@ def _begin(graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWi
 @njit(nogil=True)
 def _with_room(search: CellSearch) -> CellSearch:
     """The same with room for one more entry, and for the candidates of one more cell."""
-    made, added = search.counts
+    made, added = search.counts[MADE], search.counts[ADDED]
     need = added + 4 + 2 * (len(search.graph.way) + len(search.graph.position))
     value, entries, heap_value, heap = search.value, search.entries, search.heap_value, search.heap
     if made < len(value) and need <= len(heap_value):
