@@ -129,17 +129,16 @@ def _begin(graph: RankedGraph, weights: EventWeights, ways: Ways, window: CellWi
     )  # fmt: skip
 
 
-@njit(nogil=True)
-def _with_room(search: CellSearch) -> CellSearch:
-    """The same with room for one more entry, and for the candidates of one more cell."""
+@njit(**INSIDE)
+def _with_room(search: CellSearch, cells: int) -> CellSearch:
+    """The same with room for one more entry, and the candidates that come with it, of so many cells."""
     made, added = search.counts[MADE], search.counts[ADDED]
-    need = added + 4 + 2 * (len(search.graph.way) + len(search.graph.position))
+    need = added + cells * (4 + 2 * (len(search.graph.way) + len(search.graph.position)))
     value, entries, heap_value, heap = search.value, search.entries, search.heap_value, search.heap
-    if made < len(value) and need <= len(heap_value):
-        return search
-    if made == len(value):
-        value, entries = np.empty(2 * made, value.dtype), np.empty((2 * made, 6), np.int64)
-        value[:made], entries[:made] = search.value, search.entries
+    if made + cells > len(value):
+        size = 2 * (made + cells)
+        value, entries = np.empty(size, value.dtype), np.empty((size, 6), np.int64)
+        value[:made], entries[:made] = search.value[:made], search.entries[:made]
     if need > len(heap_value):
         heap_value, heap = np.empty(2 * need, value.dtype), np.empty((2 * need, 7), np.int64)
         heap_value[:added], heap[:added] = search.heap_value[:added], search.heap[:added]
@@ -180,9 +179,9 @@ def _find_next(search: CellSearch, entry: int) -> CellSearch:
     while at != START and _after(search, at) == UNKNOWN:
         chain.append(at)
         at = _before(search, at)
+    search = _with_room(search, len(chain))
     for number in range(len(chain) - 1, -1, -1):  # from the first event of the path on
         at = chain[number]
-        search = _with_room(search)
         _replace_taken(search, at)
         found = _taken(search, _cell(search, at))
         if at <= search.sink:
