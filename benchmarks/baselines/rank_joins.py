@@ -13,11 +13,9 @@ from trendloom.kernels.ranking.rank_join import Frontier
 Array = np.ndarray[Any, Any]
 
 
-class RoundRobin:
+def round_robin(frontier: Frontier) -> Sequence[int]:
     """Every component as far as every other one."""
-
-    def choose(self, frontier: Frontier) -> Sequence[int]:
-        return [frontier.batch] * len(frontier.depths)
+    return [frontier.batch] * len(frontier.depths)
 
 
 class ArrayComponent:

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from benchmarks.harness.compiled import njit
-from trendloom.kernels.ranking.strata import Strata
+from trendloom.kernels.ranking.graph import Strata
 
 Array = np.ndarray[Any, Any]
 

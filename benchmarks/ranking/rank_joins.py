@@ -23,14 +23,14 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.baselines.rank_joins import ArrayComponent, RoundRobin
+from benchmarks.baselines.rank_joins import ArrayComponent, round_robin
 from benchmarks.harness.compiled import njit
 from benchmarks.harness.report import Report, race
 from benchmarks.ranking.merged_queries import measure_merged_queries
 from trendloom.kernels.jit.interpreted import compiled_first
 from trendloom.kernels.ranking.join_entries import MERGES, Component, Entries, MergeName, merged
 from trendloom.kernels.ranking.parts import Parts, best_of_parts
-from trendloom.kernels.ranking.rank_join import JoinConditions, RankJoin, Schedule, WasteAvoiding
+from trendloom.kernels.ranking.rank_join import JoinConditions, RankJoin, Schedule, waste_avoiding
 
 Array = np.ndarray[Any, Any]
 
@@ -38,7 +38,7 @@ K, ENTRIES, SETS, TIMED = 50, 10_000, 5, 2
 STEPS = 4_000
 """Of a loop that takes some microseconds: the time of one unit of cost."""
 ROUND_ROBIN, OURS = "round robin", "waste-avoiding"
-SCHEDULES: dict[str, Callable[[], Schedule]] = {ROUND_ROBIN: RoundRobin, OURS: WasteAvoiding}
+SCHEDULES: dict[str, Schedule] = {ROUND_ROBIN: round_robin, OURS: waste_avoiding}
 SLOWER = 0.95
 """A goal: beside round robin at the least."""
 EQUAL, DEAR_ACCESS = (1, 1, 1), (10, 1, 1)
@@ -159,8 +159,8 @@ def measure_schedules(report: Report, setting: Setting, tries: int) -> None:
     spent: dict[str, float] = {}
     answers = []
     for name, schedule in SCHEDULES.items():
-        joins = [each.join(setting, schedule(), takes_time=False) for each in sets]
-        answers.append([join.best(setting.k).scores for join in joins])
+        joins = [each.join(setting, schedule, takes_time=False) for each in sets]
+        answers.append([join.best(setting.k, 0).scores for join in joins])
         spent[name] = sum(
             depth * cost for join in joins for depth, cost in zip(join.frontier.depths, setting.costs, strict=False)
         )
@@ -169,8 +169,8 @@ def measure_schedules(report: Report, setting: Setting, tries: int) -> None:
     least = sum(each.least_cost(setting, score) for each, score in zip(sets, last, strict=True))
     possible = spent[ROUND_ROBIN] / least
 
-    def run(schedule: Callable[[], Schedule]) -> Any:
-        return [each.join(setting, schedule(), takes_time=True).best(setting.k).scores for each in sets[:TIMED]]
+    def run(schedule: Schedule) -> Any:
+        return [each.join(setting, schedule, takes_time=True).best(setting.k, 0).scores for each in sets[:TIMED]]
 
     timings = race(tries, {name: partial(run, schedule) for name, schedule in SCHEDULES.items()}, on_processor=True)
     entries = TIMED * setting.queues * ENTRIES
@@ -206,9 +206,9 @@ def measure_parts(report: Report, *, quick: bool) -> None:
         random = np.random.default_rng(45)
         parts = sequence(random.integers(0, 6, size), random.random(size), norm)
         low, high = np.array([0]), np.array([size])
-        contenders = {"rank join": partial(best_of_parts, parts, low, high, 10, listed=0)}
+        contenders = {"rank join": partial(best_of_parts, parts, low, high, 10, most=0, listed=0)}
         if size <= 1_000:
-            contenders["all listed"] = partial(best_of_parts, parts, low, high, 10, listed=2**62)
+            contenders["all listed"] = partial(best_of_parts, parts, low, high, 10, most=0, listed=2**62)
         timings = race(3, contenders, on_processor=True)
         listed = timings.get("all listed")
         checked = listed is not None and np.array_equal(listed.answer.scores, timings["rank join"].answer.scores)

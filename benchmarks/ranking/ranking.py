@@ -19,9 +19,8 @@ import numpy as np
 
 from benchmarks.baselines.ranking import DIJKSTRA, STRATIFIED, count_matches, enumerate_all, ranked_by_spurs
 from benchmarks.harness.report import Curve, Report, race
-from trendloom.kernels.ranking.path_search import Order
-from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
-from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
+from trendloom.kernels.ranking.graph import SUM, Strata
+from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans, order_of, rank_windows
 
 Array = np.ndarray[Any, Any]
 
@@ -92,13 +91,8 @@ def table_of(found: Any, k: int) -> Array:
 
 
 def best_again(strata: Strata, low: Array, high: Array, k: int) -> BestPaths:
-    """The kernel with nothing shared between windows."""
-    groups = groups_of(strata, low, high)
-    groups = groups._replace(begin=np.arange(len(low) + 1), pivot=np.full(len(low), -1), overlaps=False)
-    order = Order(SUM, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
-    return BestPaths(
-        *rank_windows(strata, low, high, k, groups, Orders(order, order, order), np.empty(0, strata.weight.dtype))
-    )
+    """The kernel with nothing taken from the windows before."""
+    return BestPaths(*rank_windows(strata, low, high, order_of(strata, k, SUM), np.empty(0, strata.weight.dtype)))
 
 
 def compare(

@@ -15,8 +15,9 @@ from tests.property.amounts import amount
 import trendloom as tl
 from trendloom.errors import RunError
 from trendloom.kernels.ranking import join_kernel as joins
-from trendloom.kernels.ranking import join_operands, join_stretches, parts_kernel
-from trendloom.kernels.ranking.parts import RankedWindows, best_of_parts
+from trendloom.kernels.ranking import join_operands, join_stretches, parts
+from trendloom.kernels.ranking.parts import best_of_parts
+from trendloom.kernels.ranking.strata import BestPaths
 
 CASES = 120
 WINDOWS = ("", "WITHIN 6 SLIDE 2", "WITHIN 4 SLIDE 4")
@@ -149,14 +150,14 @@ def test_ranks_are_those_of_the_reference(queries: Any, monkeypatch: pytest.Monk
         seen["found"] += 1
         return inside(joins_, *given)
 
-    def by_parts(*given: Any, **more: Any) -> RankedWindows:
+    def by_parts(*given: Any, **more: Any) -> BestPaths:
         seen["found"] += 1
         return best_of_parts(*given, **more, listed=-1)
 
     monkeypatch.setattr(joins, "LITTLE", -1)
     monkeypatch.setattr(join_stretches, "FEW", -1)
     monkeypatch.setattr(join_stretches.StretchJoins, "ranked", joined)
-    monkeypatch.setattr(parts_kernel, "best_of_parts", by_parts)
+    monkeypatch.setattr(parts, "best_of_parts", by_parts)
     draw = random.Random(queries.__name__)
     for _ in range(amount(CASES)):
         query, table = queries(draw), events(draw)

@@ -1,4 +1,4 @@
-"""How matches are ranked: what kernels need to know of a preference."""
+"""How matches are ranked: the scoring of a plan, and the fold that its preference is monotone in."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from trendloom.expr.nodes import Arithmetic, Constant, Expr, Fold, Function, Neg
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.match_values import MatchValues
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.ranking.scores import OperandSpan, Scoring, scores_of
-from trendloom.kernels.ranking.select import best_of, scored
+from trendloom.kernels.ranking.scores import OperandSpan, Scoring, best_of, scored, scores_of
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.pattern.template import in_every_match

@@ -6,8 +6,8 @@ chains are looked at that begin late enough, or end early enough. A new entry
 is combined with the chains of its key, component by component, and then joins its own chain: so every combination is
 made once, when its last entry comes. A branch is left as soon as the conditions between two components fail, or as
 what is chosen, with the best score of every component that is not, is worse than the limit. Chains are in order of
-score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, from the last
-`rewind` on; so a chain is walked through once for all of them.
+score, so that the first entry that is too bad ends its chain. Entries come in order of score as well, so that a chain
+is walked through once for all of them.
 
 Cost: O(components²) per branch tried. Memory: entries.
 
@@ -40,18 +40,8 @@ MERGES: tuple[MergeName, ...] = ("sum", "avg", "min", "max")
 SUM, AVG, MIN, MAX = range(len(MERGES))
 
 
-def merged_score(merge: int, parts: Sequence[Any]) -> Any:
-    """The merged score of one score, as a number of Python, for each component."""
-    if merge in (MIN, MAX):
-        return min(parts) if merge == MIN else max(parts)
-    found = parts[0]
-    for part in parts[1:]:
-        found += part
-    return found / len(parts) if merge == AVG else found
-
-
 def merged(merge: int, parts: Sequence[Any]) -> Any:
-    """The merged scores of columns, one for each component."""
+    """The merged scores of columns or numbers, one for each component."""
     found = parts[0]
     for part in parts[1:]:
         if merge in (SUM, AVG):
@@ -75,7 +65,7 @@ def worst_sum(mean: Any, parts: int) -> Any:
 
 @njit(**INSIDE)
 def merged_one(merge: int, parts: Array) -> Any:
-    """As `merged`, of one score for each component; where the mean is asked for it gives the sum."""
+    """As `merged`, of one score for each component; for the mean it gives the sum."""
     found = parts[0]
     for number in range(1, len(parts)):
         if merge in (SUM, AVG):
@@ -237,17 +227,6 @@ class PulledStore:
         """Join entries that are not joined yet until all are or there is no more room: the number of combinations."""
         place = self._place, self._chosen, self.count
         return int(_join(self.entries, self._chains, self._rules, limits, room, place))
-
-    def rewind(self) -> None:
-        """Expect entries from the best one on."""
-        self._chains.latest[:] = NONE
-
-    def join_again(self, order: Array) -> None:
-        """Have all entries in this order, which is that of scores, as if none had met another."""
-        for column in self.entries:
-            column[: len(order)] = column[order]
-        self._chains = self._no_chains(len(self._chains.head))
-        self._place[:] = 0
 
     def _make_room(self, more: int, key_count: int) -> None:
         size = len(self.entries.score)

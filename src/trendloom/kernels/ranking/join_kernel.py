@@ -1,9 +1,9 @@
 """The best combinations of sequences that are ranked each on its own, under the contract every kernel keeps.
 
-Every operand of AND or SEQ gives its best sequences when it is asked (`sequences`); a rank join reads them no further
-than the best combinations need (`rank_join`). What is joined on its own is a stretch (`stretches`): a window, a key, or
-a stretch of time where a bound on spans cuts a key. Stretches with few combinations are listed, all of them together,
-which is faster; so a Python loop goes over large ones alone (`stretch_search`).
+Every operand of AND or SEQ gives its best sequences one after the other (`join_operands`); a rank join reads them no
+further than the best combinations need (`rank_join`). What is joined on its own is a stretch (`join_stretches`): a
+window, a key, or a stretch of time where a bound on spans cuts a key. Stretches with few combinations are listed, all
+of them together, which is faster; so a Python loop goes over large ones alone.
 Cost: for each large stretch the accesses of the join; see `rank_join`.
 """
 
@@ -26,13 +26,13 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Rule
+from trendloom.kernels.ranking.graph import strata_of, weighing_of
 from trendloom.kernels.ranking.join_entries import MergeName
 from trendloom.kernels.ranking.join_keys import EqualSides, equalities_of, key_columns
 from trendloom.kernels.ranking.join_operands import JoinBranch, JoinOperand, RankedOperand, WeighedBranch
 from trendloom.kernels.ranking.join_stretches import StretchSearch, combinations_in, stretches_of
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
 from trendloom.kernels.ranking.rank_join import JoinConditions
-from trendloom.kernels.ranking.weights import strata_of, weighing_of
 
 LITTLE = 1 << 18
 """Combinations in a block up to which all of them are listed: that needs no further kernels."""

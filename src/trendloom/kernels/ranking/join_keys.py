@@ -1,12 +1,13 @@
-"""Equalities between operands, as keys of a join: entries that do not agree never meet.
+"""Equalities between operands, as keys of a join: entries that do not agree never meet; and numbers for keys.
 
 Conditions `a.id = c.ref` link the two sides. What is linked is a class, and a class with a side in every operand is
 a column of the key: a number for every event, such that events that are equal have the same number. NULL is equal to
 nothing, so its numbers differ by operand. Numbers of an integer and a double that are equal are the same, but not the
 other way round, so then the condition is tested as well; otherwise the key says it all.
 
-Rows of a key that were seen stand in an open table by their hash and are compared column by column, so that different
-keys never meet (`KeyNumbers`).
+A key is a row of integers (codes of columns, or numbers of events). Rows that were seen stand in an open table by their
+hash and are compared column by column, so that different keys never meet: equal rows have equal numbers, and numbers
+are dense.
 
 Cost: O(events) for each column of the key, O(columns) per row; the table is at most half full.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,9 +26,14 @@ from trendloom.expr.nodes import Attribute, Comparison, Expr, variables
 from trendloom.expr.vectors import Vector, aligned, to_doubles, unify
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Rule
-from trendloom.kernels.ranking.join_operands import JoinOperand
+from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
+if TYPE_CHECKING:
+    from trendloom.kernels.ranking.join_operands import JoinOperand
+
+FIRST_KEYS = 1 << 8
+"""Keys that there is room for at first."""
 Side = tuple[int, Expr]
 """An operand, and an expression over one of its events."""
 
@@ -151,3 +158,84 @@ def _integers(values: Array) -> Array:
     if values.dtype == np.float64:
         return np.ascontiguousarray(values + 0.0).view(np.int64)  # −0.0 is 0.0
     return values if values.dtype == object else values.astype(np.int64)
+
+
+# ------------------------------------------------------------------------------------------------ numbers
+
+
+class KeyTable(NamedTuple):
+    """Key number i is `rows[i]`; `table` holds numbers by hash, −1 where it is free."""
+
+    rows: Array
+    table: Array
+
+
+class KeyNumbers:
+    """The keys so far."""
+
+    def __init__(self, columns: int) -> None:
+        self.count = 0
+        self._columns = columns
+        self._keys = KeyTable(np.empty((FIRST_KEYS, columns), np.int64), np.full(2 * FIRST_KEYS, -1, np.int64))
+
+    def numbers(self, keys: Array) -> Array:
+        """A number for each row; rows not seen before get the next ones."""
+        if self._columns == 0:
+            self.count = 1
+            return np.zeros(len(keys), np.int64)
+        self._make_room(len(keys))
+        found = np.empty(len(keys), np.int64)
+        self.count = int(_number(np.ascontiguousarray(keys, np.int64), self._keys, self.count, found))
+        return found
+
+    def _make_room(self, more: int) -> None:
+        size = len(self._keys.rows)
+        if self.count + more > size:
+            while self.count + more > size:
+                size *= 2
+            rows = np.empty((size, self._columns), np.int64)
+            rows[: self.count] = self._keys.rows[: self.count]
+            self._keys = KeyTable(rows, np.full(2 * size, -1, np.int64))
+            _number(rows[: self.count].copy(), self._keys, 0, np.empty(self.count, np.int64))
+
+
+# ------------------------------------------------------------------------------------------------ compiled
+
+
+@njit(nogil=True)
+def _number(keys: Array, known: KeyTable, count: int, found: Array) -> int:
+    """Number the rows of `keys`; how many keys there are then."""
+    for row in range(len(keys)):
+        place = _place(keys, row, known)
+        if known.table[place] < 0:
+            known.table[place] = count
+            for column in range(keys.shape[1]):
+                known.rows[count, column] = keys[row, column]
+            count += 1
+        found[row] = known.table[place]
+    return count
+
+
+@njit(**INSIDE)
+def _place(keys: Array, row: int, known: KeyTable) -> int:
+    """Where the key of a row stands in the table, or would."""
+    mask = len(known.table) - 1
+    place = _hash(keys, row) & mask
+    while known.table[place] >= 0:
+        same = True
+        for column in range(keys.shape[1]):
+            if known.rows[known.table[place], column] != keys[row, column]:
+                same = False
+        if same:
+            break
+        place = (place + 1) & mask
+    return place
+
+
+@njit(**INSIDE, wraps=True)
+def _hash(keys: Array, row: int) -> Any:
+    code = np.uint64(1)
+    for column in range(keys.shape[1]):
+        code = (code ^ np.uint64(keys[row, column])) * np.uint64(0x9E3779B97F4A7C15)
+        code ^= code >> np.uint64(29)
+    return np.int64(code >> np.uint64(1))

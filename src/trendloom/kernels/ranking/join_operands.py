@@ -24,16 +24,17 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
+from trendloom.kernels.ranking.graph import SUM, Strata
 from trendloom.kernels.ranking.join_entries import Entries, ranges
-from trendloom.kernels.ranking.key_numbers import KeyNumbers
-from trendloom.kernels.ranking.strata import SUM, BestPaths, Strata, best_paths, best_spans
+from trendloom.kernels.ranking.join_keys import KeyNumbers
+from trendloom.kernels.ranking.strata import BestPaths, best_paths, best_spans
 
 FIRST = 64
 """Sequences that are made of a stretch at first."""
 HELD = 1 << 19
 """Sequences that are held of all stretches of a turn."""
 MOST = 1 << 22
-"""Sequences of one stretch: a join that wants more of them looks at almost everything."""
+"""Sequences of one stretch: a join that needs more of them looks at almost everything."""
 
 
 @dataclass(frozen=True)
@@ -102,10 +103,6 @@ class SequenceLists:
     events: Array
     complete: Array
     blank: Array
-
-    def of(self, number: int) -> tuple[Array, Array]:
-        some = slice(self.offsets[number], self.offsets[number + 1])
-        return self.scores[some], self.events[some]
 
 
 class RankedOperand:
@@ -216,21 +213,19 @@ def _merged(found: Sequence[SequenceLists]) -> SequenceLists:
 
 
 class ListedSequences:
-    """A component: the sequences of an operand in one stretch after the other, best first.
+    """A component: the sequences of an operand in one stretch, best first.
 
-    A turn is a number of stretches whose lists are made together; `read` is how many entries of a list were looked at.
+    A turn is a number of stretches whose lists are made together, from `low` to `high`; this is one of them. `read` is
+    how many entries of its list were looked at.
     `blank`: some have no score, or there are too many.
     """
 
     def __init__(self, ranked: RankedOperand, lists: SequenceLists, low: Array, high: Array, number: int) -> None:
-        self._ranked, self._lists, self._low, self._high = ranked, lists, low, high
+        self._ranked, self._number, self._low, self._high, self.read = ranked, number, low, high, 0
         self.positions = len(ranked.operand.positions)
-        self._enter(number)
-
-    def _enter(self, number: int) -> None:
-        self._number, self.read = number, 0
-        self._scores, self._events = self._lists.of(number)
-        self._complete, self.blank = bool(self._lists.complete[number]), bool(self._lists.blank[number])
+        some = slice(lists.offsets[number], lists.offsets[number + 1])
+        self._scores, self._events = lists.scores[some], lists.events[some]
+        self._complete, self.blank = bool(lists.complete[number]), bool(lists.blank[number])
 
     @property
     def exhausted(self) -> bool:
@@ -262,7 +257,7 @@ class ListedSequences:
             found = self._ranked.make(self._low[some], self._high[some], wanted)
             known = KeyNumbers(self.positions)
             known.numbers(self._events)
-            new = known.known(found.events) < 0
+            new = known.numbers(found.events) >= len(self._events)
             self._scores = np.concatenate([self._scores, found.scores[new]])
             self._events = np.concatenate([self._events, found.events[new]])
             self._complete, self.blank = bool(found.complete[0]), self.blank or bool(found.blank[0])

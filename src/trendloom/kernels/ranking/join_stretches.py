@@ -41,8 +41,8 @@ from trendloom.kernels.ranking.join_operands import (
 )
 from trendloom.kernels.ranking.kernel import MADE
 from trendloom.kernels.ranking.rank_join import JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.select import Scored, best_of, together
-from trendloom.kernels.ranking.windows import ranges_of, spans_of
+from trendloom.kernels.ranking.scores import Scored, best_of, together
+from trendloom.kernels.ranking.windows import events_of, ranges_of, spans_of
 from trendloom.model.time import Window
 
 if TYPE_CHECKING:
@@ -82,14 +82,6 @@ class Stretches:
     def __len__(self) -> int:
         return len(self.low)
 
-    def events(self, chosen: Array, events: int) -> Array:
-        """Which events lie in some stretches."""
-        change = np.zeros(events + 1, np.int64)
-        np.add.at(change, self.low[chosen], 1)
-        np.add.at(change, self.high[chosen], -1)
-        found: Array = np.cumsum(change)[:-1] > 0
-        return found
-
     def holding(self, block: Block, first: Array, start: Array | None) -> Array:
         """The stretches of matches, by their first events and the starts of their windows."""
         if self.first_end is not None:
@@ -104,7 +96,7 @@ class Stretches:
 def stretches_of(block: Block, window: Window, operands: Sequence[JoinOperand], *, overall: bool) -> Stretches:
     """The stretches of a block, in the order of their events."""
     if window.spanning:
-        spans, _ = spans_of(block, window)
+        spans = spans_of(block, window)
         group = np.zeros(len(spans.pane_low), np.int64) if overall else block.key[spans.pane_low]
         begin = tuple(spans.pane_low for _ in operands)
         return Stretches(spans.pane_low, spans.pane_high, begin, group, None, spans.pane_end)
@@ -175,7 +167,7 @@ class StretchSearch:
         self.best()
         listed, joined = int(self._listed.sum()), int(self._joined.sum())
         whole = {BY_LISTING: listed, BY_JOIN: joined, LEFT_OUT: int((self._number > 0).sum()) - listed - joined}
-        return {MADE: self._made} | {name: float(some) for name, some in (whole | self._joins.tally).items()}
+        return {MADE: self._made} | {name: float(some) for name, some in (whole | {READ: self._joins.read}).items()}
 
     def best(self) -> Matches:
         """The best matches of every group."""
@@ -234,7 +226,7 @@ class StretchSearch:
 
     def _list(self, stretches: Array) -> None:
         """List the matches of some stretches, which may overlap others."""
-        kept = self._stretches.events(stretches, len(self._block))
+        kept = events_of(self._stretches.low[stretches], self._stretches.high[stretches], len(self._block))
         if (
             len(stretches) > 1
             and combinations_in(self._stretches, self._kernel.operands, self._block, kept).sum() > LISTED
@@ -253,9 +245,9 @@ class StretchSearch:
             return
         matches = replace(matches, events=rows[matches.events])
         holding = self._stretches.holding(self._block, matches.first, matches.window_start)
-        asked = np.zeros(len(self._stretches), np.bool_)
-        asked[stretches] = True
-        self._note(matches.take(np.flatnonzero(asked[holding])), holding[asked[holding]])
+        listed = np.zeros(len(self._stretches), np.bool_)
+        listed[stretches] = True
+        self._note(matches.take(np.flatnonzero(listed[holding])), holding[listed[holding]])
 
     def _join(self, stretches: Array) -> None:
         found, holding = [], []
@@ -279,16 +271,16 @@ class StretchSearch:
 
     def _settle(self, stretches: Array) -> None:
         """List what joins could not settle; what they found of the same stretches is dropped."""
-        asked = np.zeros(len(self._stretches), np.bool_)
-        asked[self._unsettled] = True
+        open_ = np.zeros(len(self._stretches), np.bool_)
+        open_[self._unsettled] = True
         if self._blanks:
-            asked[stretches] |= ~self._bests.full[self._stretches.group[stretches]]
-        again = np.flatnonzero(asked & ~self._listed)
+            open_[stretches] |= ~self._bests.full[self._stretches.group[stretches]]
+        again = np.flatnonzero(open_ & ~self._listed)
         if not len(again):
             return
         for number, scored in enumerate(self._found):
             holding = self._stretches.holding(self._block, scored.matches.first, scored.matches.window_start)
-            self._found[number] = scored.take(np.flatnonzero(~(asked & ~self._listed)[holding]))
+            self._found[number] = scored.take(np.flatnonzero(~(open_ & ~self._listed)[holding]))
         self._joined[again] = False
         self._list(again)
 
@@ -343,11 +335,7 @@ class StretchJoins:
         self._kernel, self._block, self._stretches, self._expected = kernel, block, stretches, expected
         self._operands, self._conditions = operands, conditions
         self._depths = [FIRST] * len(operands)
-        self._read, self._last_read = 0, [0] * len(operands)
-
-    @property
-    def tally(self) -> dict[str, int]:
-        return {READ: self._read}
+        self.read, self._last_read = 0, [0] * len(operands)
 
     def ranked(self, stretches: Array) -> Iterator[tuple[int, Matches | None]]:
         """The best combinations of stretches, which come in order; None: some have no score, or a join gave up."""
@@ -362,7 +350,7 @@ class StretchJoins:
                 read[number] = self._last_read = [component.read for component in components]
                 blank = rows.more or any(component.blank for component in components)
                 yield stretch, None if blank else self._matches(rows, stretch)
-            self._read += int(read.sum())
+            self.read += int(read.sum())
             self._depths = [_enough(some) for some in read.T]
             begin += size
             size = min(GROWTH * size, LONGEST_TURN, max(FIRST_TURN, HELD // sum(self._depths)))
@@ -385,7 +373,7 @@ class StretchJoins:
             patience=max(PATIENCE, self._expected[stretch]),
         )
         found.expect(self._last_read)
-        return found.best(kernel.scoring.limit, ties=True)
+        return found.best(kernel.scoring.limit)
 
     def _conditions_in(self, stretch: int) -> JoinConditions:
         """The conditions on combinations; where spans are bounded, matches begin in the stretch's own part."""

@@ -19,8 +19,17 @@ from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.match_values import MatchValues, binding_positions
 from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
-from trendloom.kernels.ranking.scores import RANK, SCORE, Scoring, inside_operand_spans, scores_of
-from trendloom.kernels.ranking.select import Scored, best_of, scored, together
+from trendloom.kernels.ranking.scores import (
+    RANK,
+    SCORE,
+    Scored,
+    Scoring,
+    best_of,
+    inside_operand_spans,
+    scored,
+    scores_of,
+    together,
+)
 from trendloom.model.schema import Kind
 
 RANKING, IN_ALL, MADE = "Ranking", "matches in all", "matches made"

@@ -1,7 +1,7 @@
 """The k best combinations of several ranked components: a rank join without random access, in batches.
 
     while the k-th result is not certain:
-        ask the schedule which components to pull, and how many entries
+        choose which components to pull, and how many entries
         pull them, join the new entries with those before them, keep the best results
 
 Components give their entries best first, so what a component has not given is at most as good as its last entry. An
@@ -20,9 +20,6 @@ Which component is read next is decided as in WABS (X. Wang, "CPR: Complex Patte
 Queries over Event Streams", 3.3): under corner bounds every component has to come to its own depth, and only the one
 that holds the bound down can raise it, so that one is read. No boundary is cheaper than this one.
 
-A join can be asked for more results than before. What is worse than the results asked for is not kept; when it is
-needed after all, entries are joined again, but never pulled again.
-
 Cost: accesses up to the boundary; combinations that are not worse than the k-th result so far. Batches grow with what
 was read, so that a join reads at most a sixteenth more than it has to.
 """
@@ -32,7 +29,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
@@ -47,11 +44,11 @@ from trendloom.kernels.ranking.join_entries import (
     MergeName,
     PulledStore,
     ScoreLimits,
-    merged_score,
+    merged,
     score_type,
     worst_sum,
 )
-from trendloom.kernels.ranking.key_numbers import KeyNumbers
+from trendloom.kernels.ranking.join_keys import KeyNumbers
 
 ROOM = 1 << 10
 """Combinations that are made before the worse ones are dropped."""
@@ -145,7 +142,7 @@ class Frontier:
 
     def corner(self, component: int, last: Any) -> Any:
         """The best that can be made with an entry of this score and the best entries of all other components."""
-        return merged_score(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])
+        return merged(self.merge, [last if number == component else top for number, top in enumerate(self.tops)])
 
     def open(self) -> list[int]:
         """The components that have more to give."""
@@ -164,98 +161,83 @@ class Frontier:
         return 0.0
 
 
-class Schedule(Protocol):
-    """How accesses are distributed."""
-
-    def choose(self, frontier: Frontier) -> Sequence[int]:
-        """How many entries to pull of each component before the next choice: at least one of one that has more."""
+Schedule = Callable[[Frontier], Sequence[int]]
+"""How many entries to pull of each component before the next choice: at least one of one that has more."""
 
 
-class WasteAvoiding:
-    """The cheapest way to the next boundary, by what it took to come to those before."""
+def waste_avoiding(frontier: Frontier) -> Sequence[int]:
+    """A batch of the component that holds the bound down, of others what brings them as far as it will be then.
 
-    def choose(self, frontier: Frontier) -> Sequence[int]:
-        """A batch of the component that holds the bound down, of others what brings them as far as it will be then."""
-        candidates, depths = frontier.open(), frontier.depths
-        if any(depths[each] == 0 for each in candidates):
-            several = zip(depths, frontier.expected, strict=True)
-            return [0 if depth else max(frontier.batch, expected // 2) for depth, expected in several]
-        heights = {each: frontier.corner(each, frontier.lasts[each]) for each in candidates}
-        rises = {each: frontier.rise(each) for each in candidates}
-        lowest = min(candidates, key=lambda each: (heights[each], frontier.components[each].cost))
-        batch = frontier.batch + frontier.batch // 2
-        level = heights[lowest] + rises[lowest] * batch
-        if frontier.target is not None:
-            level = min(level, frontier.target)
-        counts = [0] * len(depths)
-        for each in candidates:
-            if heights[each] <= level:
-                missing = (level - heights[each]) / rises[each] if rises[each] > 0 else batch
-                counts[each] = max(frontier.batch // LEAST, min(batch, 1 + int(min(missing, batch))))
-        return counts
+    The cheapest way to the next boundary, by what it took to come to those before.
+    """
+    candidates, depths = frontier.open(), frontier.depths
+    if any(depths[each] == 0 for each in candidates):
+        several = zip(depths, frontier.expected, strict=True)
+        return [0 if depth else max(frontier.batch, expected // 2) for depth, expected in several]
+    heights = {each: frontier.corner(each, frontier.lasts[each]) for each in candidates}
+    rises = {each: frontier.rise(each) for each in candidates}
+    lowest = min(candidates, key=lambda each: (heights[each], frontier.components[each].cost))
+    batch = frontier.batch + frontier.batch // 2
+    level = heights[lowest] + rises[lowest] * batch
+    if frontier.target is not None:
+        level = min(level, frontier.target)
+    counts = [0] * len(depths)
+    for each in candidates:
+        if heights[each] <= level:
+            missing = (level - heights[each]) / rises[each] if rises[each] > 0 else batch
+            counts[each] = max(frontier.batch // LEAST, min(batch, 1 + int(min(missing, batch))))
+    return counts
 
 
 class BestResults:
-    """Scores and entries (by component) of the `size` best, and of those that equal the last, up to `most` in all."""
+    """Scores and entries (by component) of the `size` best, and of those that equal the last, up to `most` in all.
+
+    One more of these is kept, which shows that there are more.
+    """
 
     def __init__(self, size: int, most: int, components: int, type_: Any) -> None:
-        self.size, self.most = size, max(size + 1, most)
+        self.size, self.most = size, max(size, most) + 1
         self.scores = np.zeros(0, type_)
         self.rows = np.zeros((0, components), np.int64)
         self.horizon: Any = None
         """The worst score that is kept; None if any is."""
-        self._known, self._score = 0, None
-        self.cut = False
-        """Whether results as good as the horizon were dropped, for there were too many."""
 
-    def __len__(self) -> int:
-        return len(self.scores)
+    @property
+    def last(self) -> Any:
+        """The score of the last one of the best; None if there are too few."""
+        return None if len(self.scores) < self.size else np.partition(self.scores, self.size - 1).item(self.size - 1)
 
-    def score(self, rank: int) -> Any:
-        """The score of rank 1, 2, ..."""
-        if self._known != rank:
-            self._known, self._score = rank, np.partition(self.scores, rank - 1).item(rank - 1)
-        return self._score
-
-    def as_good_as(self, score: Any) -> int:
-        """How many results there are with this score or a better one."""
-        return int(np.count_nonzero(self.scores <= score))
+    def are_certain(self, bound: Any) -> bool:
+        """Whether nothing with this score or a worse one can be missing; None: anything can be."""
+        last = self.last
+        if bound is None or last is None:
+            return False
+        return bool(last < bound or (last == bound and np.count_nonzero(self.scores <= last) == self.most))
 
     def add(self, scores: Array, rows: Array) -> None:
         """Keep what is good enough of these."""
         if self.horizon is not None:
             good = scores <= self.horizon
             scores, rows = scores[good], rows[good]
-        if len(scores):
-            self.scores, self.rows = np.concatenate([self.scores, scores]), np.concatenate([self.rows, rows])
-            self._known = 0
-            self._drop_the_rest()
-
-    def keep(self, kept: Array) -> None:
-        """Keep these results alone."""
-        self.scores, self.rows = self.scores[kept], self.rows[kept]
-        self._known = 0
-
-    def in_order(self, count: int) -> Array:
-        """The numbers of the best results, best first."""
-        return np.argsort(self.scores, kind="stable")[:count]
-
-    def _drop_the_rest(self) -> None:
-        if len(self.scores) <= self.size:
+        if not len(scores):
             return
-        limit = self.score(self.size)
-        if self.horizon is None or limit < self.horizon:
-            self.horizon, self.cut = limit, False
-        kept = np.flatnonzero(self.scores <= limit)
-        if len(kept) > self.most:
-            better, equal = kept[self.scores[kept] < limit], kept[self.scores[kept] == limit]
-            kept = np.concatenate([better, equal[: self.most - len(better)]])
-            self.cut = True
-        self.scores, self.rows = self.scores[kept], self.rows[kept]
+        self.scores, self.rows = np.concatenate([self.scores, scores]), np.concatenate([self.rows, rows])
+        if len(self.scores) > self.size:
+            self.horizon = self.last
+            kept = np.flatnonzero(self.scores <= self.horizon)
+            if len(kept) > self.most:
+                better, equal = kept[self.scores[kept] < self.horizon], kept[self.scores[kept] == self.horizon]
+                kept = np.concatenate([better, equal[: self.most - len(better)]])
+            self.scores, self.rows = self.scores[kept], self.rows[kept]
+
+    def ranked(self) -> tuple[Array, Array, bool]:
+        """Scores and entries, best first, and whether there are more with the score of the last one."""
+        chosen = np.argsort(self.scores, kind="stable")[: self.most - 1]
+        return self.scores[chosen], self.rows[chosen], len(self.scores) == self.most
 
 
 class RankJoin:
-    """A join of components, as far as it was read. `type_`: of scores, float64 unless all components give integers."""
+    """A join of components. `type_`: of scores, float64 unless all components give integers."""
 
     def __init__(
         self,
@@ -263,7 +245,7 @@ class RankJoin:
         merge: MergeName = "sum",
         conditions: JoinConditions | None = None,
         *,
-        schedule: Schedule | None = None,
+        schedule: Schedule = waste_avoiding,
         type_: Any = np.float64,
         patience: float = math.inf,
     ) -> None:
@@ -271,7 +253,7 @@ class RankJoin:
         self.components = list(components)
         self.merge = MERGES.index(merge)
         self.conditions = conditions or JoinConditions()
-        self._schedule = schedule or WasteAvoiding()
+        self._schedule = schedule
         self._type = score_type(self.merge, [type_])
         count = len(self.components)
         rules = self.conditions.rules(count, self.merge)
@@ -280,78 +262,36 @@ class RankJoin:
         tie_end = np.zeros(0, np.int64) if self.conditions.tie_end is None else self.conditions.tie_end
         widest = max(each.positions for each in components)
         self.store = PulledStore(rules, widest, tie_end, self._type, keyed=bool(self.conditions.keys))
-        self.results = BestResults(0, 0, count, self._type)
         self._room = Combinations(np.empty(ROOM, self._type), np.empty((ROOM, count), np.int64))
         self._first_batch, self._patience, self._tested = FIRST_BATCH, patience, 0
 
-    # ---------------------------------------------------------------------------------------------- results
-
-    def best(self, k: int, *, ties: bool = False, most: int = MOST) -> RankedRows:
-        """The k best; with `ties` also all others that are as good as the last of them, up to `most` in all."""
-        most = max(k, most) if ties else k
-        self._keep_at_least(k, most)
-        while not self._is_certain(k, most):
+    def best(self, k: int, most: int = MOST) -> RankedRows:
+        """The k best, and others that are as good as the last of them, up to `most` in all."""
+        results = BestResults(k, most, len(self.components), self._type)
+        while not self.frontier.ended and not results.are_certain(self.frontier.bound()):
+            self._access(results)
             if self._tested > self._patience:
-                return RankedRows(self.results.scores[:0], np.zeros((0, self.positions), np.int64), more=True)
-            if self._is_short(k):
-                self._join_again(self.results.size)
-            else:
-                self._access(k)
-        return self._ranked(k, most)
-
-    @property
-    def positions(self) -> int:
-        """Events of a result."""
-        return sum(component.positions for component in self.components)
+                positions = sum(component.positions for component in self.components)
+                return RankedRows(results.scores[:0], np.zeros((0, positions), np.int64), more=True)
+        scores, rows, more = results.ranked()
+        return RankedRows(scores, np.concatenate(self._events_of(rows), axis=1), more)
 
     def expect(self, depths: Sequence[int]) -> None:
         """Read components in larger steps at first, as one that has to read them so far will."""
         self.frontier.expected = list(depths)
         self._first_batch = max(FIRST_BATCH, sum(depths) // (NEXT_SHARE * len(depths)))
 
-    def _is_short(self, k: int) -> bool:
-        """Whether results that were dropped are among the k best."""
-        if len(self.results) >= k or self.results.horizon is None:
-            return False
-        if self.frontier.ended:
-            return True
-        bound = self.frontier.bound()
-        return bool(bound is not None and bound > self.results.horizon)
-
-    def _is_certain(self, k: int, most: int) -> bool:
-        if self._is_short(k):
-            return False
-        if k == 0 or self.frontier.ended:
-            return True
-        bound = self.frontier.bound()
-        if bound is None or len(self.results) < k:
-            return False
-        last = self.results.score(k)
-        if last < bound:
-            return True
-        return bool(last == bound and self.results.as_good_as(last) > most)
-
-    def _ranked(self, k: int, most: int) -> RankedRows:
-        results = self.results
-        good = results.as_good_as(results.score(k)) if 0 < k <= len(results) else min(k, len(results))
-        count = min(good, most)
-        chosen = results.in_order(count)
-        events = np.concatenate(self.events_of(results.rows[chosen]), axis=1)
-        return RankedRows(results.scores[chosen], events, good > count)
-
-    def events_of(self, rows: Array) -> list[Array]:
+    def _events_of(self, rows: Array) -> list[Array]:
         """The events of combinations, a matrix for each component."""
         events = self.store.entries.events
         return [events[rows[:, number], : each.positions] for number, each in enumerate(self.components)]
 
-    # ---------------------------------------------------------------------------------------------- accesses
-
-    def _access(self, k: int) -> None:
-        """Pull what the schedule asks for, until the results are certain."""
+    def _access(self, results: BestResults) -> None:
+        """Pull what the schedule says, and join it with what was pulled before."""
         frontier, before = self.frontier, self.store.count
         frontier.batch = max(self._first_batch, before // (SHARE * len(self.components)))
-        frontier.target = self.results.score(k) if len(self.results) >= k else None
-        for number, count in enumerate(self._schedule.choose(frontier)):
+        frontier.target = results.last
+        for number, count in enumerate(self._schedule(frontier)):
             if count > 0 and not frontier.exhausted[number]:
                 entries = self.components[number].pull(count)
                 frontier.read(number, entries.scores)
@@ -360,36 +300,15 @@ class RankJoin:
                 if frontier.ended:
                     break
         self.store.sort_from(before)
-        self._join_all()
-
-    # ---------------------------------------------------------------------------------------------- joining
-
-    def _keep_at_least(self, k: int, most: int) -> None:
-        """Have as many results kept as are asked for; those that were dropped before are made again."""
-        results = self.results
-        most = max(results.most, most + 1)
-        if k > results.size or (results.cut and most > results.most):
-            results.most = most
-            self._join_again(max(k, 2 * results.size))
-        self.results.most = max(self.results.most, most)
-
-    def _join_again(self, size: int) -> None:
-        """Join all entries that were pulled once more, in order of score, to keep so many results."""
-        self.results = BestResults(size, self.results.most, len(self.components), self._type)
-        self.store.join_again(np.argsort(self.store.entries.score[: self.store.count], kind="stable"))
-        self._join_all()
-        self.store.rewind()
-
-    def _join_all(self) -> None:
         room = self._room
         while not self.store.joined and self._tested <= self._patience:
-            found = self.store.join(self._limits(), room)
+            found = self.store.join(self._limits(results.horizon), room)
             self._tested += found
             if found:
-                self._take(room.scores[:found].copy(), room.rows[:found].copy())
+                self._take(room.scores[:found].copy(), room.rows[:found].copy(), results)
 
-    def _limits(self) -> ScoreLimits:
-        limit = self.results.horizon
+    def _limits(self, limit: Any) -> ScoreLimits:
+        """What is too bad to be made, where no score worse than the limit is kept."""
         worst = np.zeros(1, self._type)
         if limit is not None:
             worst[0] = worst_sum(limit, len(self.components)) if self.merge == AVG else limit
@@ -397,11 +316,12 @@ class RankJoin:
         tops = np.array(self.frontier.tops if known else [0] * len(self.components), self._type)
         return ScoreLimits(limit is not None and known, worst, tops)
 
-    def _take(self, scores: Array, rows: Array) -> None:
+    def _take(self, scores: Array, rows: Array, results: BestResults) -> None:
+        """Keep combinations that pass the conditions."""
         if self.merge == AVG:
             scores = scores / len(self.components)
         residual = self.conditions.residual
         if residual is not None:
-            passed = residual(self.events_of(rows))
+            passed = residual(self._events_of(rows))
             scores, rows = scores[passed], rows[passed]
-        self.results.add(scores, rows)
+        results.add(scores, rows)

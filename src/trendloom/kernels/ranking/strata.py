@@ -1,229 +1,67 @@
 """The k best matches of a sequence of single events, in windows that may overlap, or under a bound on their span.
 
-Idea: a window that no other overlaps needs one pass over its events, which finds the best partial path up to each of
-them (`partial_paths`); the k best paths come out of that one by one (`path_search`). Of many windows most need less: by
-the scores of the last one, few of their events can be in the best paths (`promising_events`), and few paths are found
-depth first (`few_paths`). Else windows that overlap share tables around a pivot; in any case a window takes over what
-the one before it has found (`windows_of_strata`). A bound on the span is a window per first event;
-only those first events are opened whose best path is among the k best (`spans_of_strata`).
+Idea: one pass over the events of a window finds the best partial path up to each of them, and the k best paths come out
+of that one by one (`path_search`). Most windows need less, as a bound of scores leaves few *promising* events: a path
+has at least the least weight of each position, so an event whose weight is further above that of its position than the
+bound is above the fold of them all is in no path that is good enough. Some dozens of thousands are left, and these are
+strata again. The bound is that of the paths found, or a guess: as far above the least weights as in the last window. If
+enough paths score no more than a guess, they are the best; if not, the guess was too low. Where that does not help
+(many equal weights, light events that do not fit together), it is tried again after some windows only, more each time.
+The least weights of FAN entries, and of FAN · FAN, are found once and serve all windows.
 
-Scores of doubles are exact: folding from left to right is monotone, so tables filled forwards hold the very doubles.
-Tables before a pivot add in another order; what they say is right up to a slack of positions · 2⁻⁵¹ · (Σ greatest
-weights), every path is scored anew, and if masses of scores lie within the slack, windows are done one by one. Where
-all weights are multiples of one power of two that is large enough, no sum is rounded and the slack is 0.
+A bound on the span is a window per last event, which is the only one that its paths end with. The best path to every
+last event from as far back as the spans of a whole group of them reach, found in one pass for all, is at least as good
+as the best one within the span; so windows are opened from the best of these on, until none can be among the k best.
 
-Cost: O(events · positions) without overlap, O(events · positions²) with it, whatever the overlap, and per path found
-O(positions · (positions + log events)). The thesis: O(window · positions · k) for every window.
-See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", 3.2.
+Cost: O(entries of a window), or O(entries / FAN²) and O(FAN) for each promising event, and what `path_search` says of
+each path.
+See "CPR: Complex Pattern Ranking for Evaluating Top-k Pattern Queries over Event Streams", 3.2, which takes
+O(window · positions · k) for every window.
 """
 
 from __future__ import annotations
 
+from heapq import heapify, heappop
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.ranking.partial_paths import (
-    AFTER,
-    AT,
-    BASE,
-    BEFORE,
-    FIRST,
-    GREATEST,
-    SIZE,
-    SUM,
-    PartialPaths,
-    Strata,
-    empty_paths,
-    fill_joints,
-    fill_side,
-    first_entry,
-    folded,
-    set_events,
-)
+from trendloom.kernels.ranking.graph import SUM, Strata, folded
 from trendloom.kernels.ranking.path_search import (
-    IS_BOUNDED,
-    KNOWN,
-    KnownPaths,
+    ANY,
+    BELOW,
+    FAN,
+    NOTHING,
+    UP_TO,
     Order,
-    PathSearch,
-    add_root,
-    append_best,
-    begin_search,
+    PathTables,
+    RankedPaths,
     collect_paths,
-    empty_ranking,
-    empty_search,
-    forget_paths,
-    merge_found,
-    most_taken,
-    no_paths_yet,
+    empty_tables,
+    fill_joints,
+    fill_tables,
+    first_entry,
+    is_wanted,
+    set_bound,
+    set_window,
 )
-from trendloom.kernels.ranking.windows_of_strata import Orders, groups_of, rank_windows
-
-
-class Openings(NamedTuple):
-    """By number of a first event: the best `score` of its paths, and how many numbers of the last position it reaches.
-
-    `reach` is -1 where there is no path.
-    """
-
-    score: Array
-    reach: Array
-
-
-@njit(nogil=True)
-def rank_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, alone: Order, shared: Order) -> Any:
-    """First events that share tables go by `shared`; where that does not come to an end, each goes by `alone`."""
-    positions, keys = len(strata.begin) - 1, len(key_starts) - 1
-    most = _most_entries(strata, horizon)
-    paths = empty_paths(strata, most, 2, positions)
-    fill_joints(strata, paths)
-    takes = most_taken(most, positions, max(alone.patience, shared.patience))
-    search, known = empty_search(strata, positions * most, takes), no_paths_yet(strata, alone.want)
-    rows, offsets, more = empty_ranking(strata, 64), np.zeros(keys + 1, np.int64), np.zeros(keys, np.bool_)
-    openings = Openings(np.empty(most, strata.weight.dtype), np.empty(most, np.int64))
-    begin, span = strata.begin[0], np.zeros(5, np.int64)
-    for key in range(keys):
-        forget_paths(known)
-        while begin < strata.begin[1] and strata.event[begin] < key_starts[key + 1]:
-            pivot, end = _next_group(strata, horizon, begin)
-            openings.reach[: end - begin] = 0
-            done = False
-            if strata.tie_end[pivot - 1] <= pivot and np.isfinite(shared.slack[0]):
-                set_events(span, strata.event[begin], pivot, pivot, 1, positions + 1)
-                fill_side(strata, paths, BEFORE, span, shared.fold)
-                set_events(span, pivot, horizon[strata.event[end - 1]], 0, 1, positions)
-                fill_side(strata, paths, AFTER, span, shared.fold)
-                _look_up(strata, paths, horizon, openings, shared.fold)
-                done = _open_best(strata, paths, search, known, openings, shared)
-            else:
-                openings.score[: end - begin] = known.bound[0]
-            if not done:
-                for entry in range(begin, end):
-                    number = end - 1 - entry
-                    wanted = known.state[IS_BOUNDED] == 0 or openings.score[number] - shared.slack[0] <= known.bound[0]
-                    if openings.reach[number] >= 0 and wanted:
-                        _open_alone(strata, paths, search, known, span, entry, horizon, alone)
-            begin = end
-        rows = append_best(known, k, rows, offsets, more, key)
-    return offsets, rows.scores[: offsets[-1]], rows.events[: offsets[-1]], more
-
-
-@njit(**INSIDE)
-def _next_group(strata: Strata, horizon: Array, begin: int) -> tuple[int, int]:
-    """The pivot of the first events from an entry on, which is the horizon of the first of them, and their end."""
-    event = np.int64(strata.event[begin])
-    pivot = max(horizon[event], event + 1)
-    return pivot, first_entry(strata.event, begin, strata.begin[1], pivot, begin)
-
-
-@njit(nogil=True)
-def _most_entries(strata: Strata, horizon: Array) -> int:
-    """The greatest number of entries that the first events of a group reach."""
-    most, begin = 0, strata.begin[0]
-    near = strata.begin[:-1].copy()
-    while begin < strata.begin[1]:
-        _, end = _next_group(strata, horizon, begin)
-        entries = end - begin
-        for t in range(1, len(near)):
-            near[t] = first_entry(
-                strata.event, strata.begin[t], strata.begin[t + 1], np.int64(strata.event[begin]), near[t]
-            )
-            until = horizon[strata.event[end - 1]]
-            entries += first_entry(strata.event, near[t], strata.begin[t + 1], until, near[t]) - near[t]
-        most, begin = max(most, entries), end
-    return most
-
-
-@njit(**INSIDE)
-def _look_up(strata: Strata, paths: PartialPaths, horizon: Array, openings: Openings, fold: int) -> None:
-    """The best score of every first event of a group. O(first events · positions), and one pass over the last ones."""
-    last, before, after = len(strata.begin) - 2, paths.shape[BEFORE], paths.shape[AFTER]
-    reach = 0
-    for number in range(before[SIZE, 0] - 1, -1, -1):
-        until = horizon[strata.event[before[BASE, 0] - number]]
-        while reach < after[SIZE, last] and strata.event[after[BASE, last] + reach] < until:
-            reach += 1
-        openings.reach[number] = -1
-        for root in range(1, last + 2):
-            if _has_path(paths, root, number, reach, last):
-                score = _best_score(paths, root, number, reach, last, fold)
-                if openings.reach[number] < 0 or score < openings.score[number]:
-                    openings.score[number], openings.reach[number] = score, reach
-
-
-@njit(**INSIDE, forceinline=True)
-def _has_path(paths: PartialPaths, root: int, number: int, reach: int, last: int) -> bool:
-    before = paths.place[BEFORE, FIRST, root, 0]
-    return number >= before and (root > last or reach > paths.place[AFTER, FIRST, root, last])
-
-
-@njit(**INSIDE, forceinline=True)
-def _best_score(paths: PartialPaths, root: int, number: int, reach: int, last: int, fold: int) -> Any:
-    score = paths.values[paths.place[BEFORE, AT, root, 0] + number]
-    if root <= last:
-        at = paths.place[AFTER, AT, root, last]
-        score = folded(fold, score, paths.values[at + paths.best[at + reach - 1]])
-    return score
-
-
-@njit(**INSIDE)
-def _open_best(
-    strata: Strata, paths: PartialPaths, search: PathSearch, known: KnownPaths, openings: Openings, order: Order
-) -> bool:
-    """Search from the first events of a group that can have paths among the best; whether that came to an end."""
-    last, size = len(strata.begin) - 2, paths.shape[BEFORE, SIZE, 0]
-    bounded, bound, slack = known.state[IS_BOUNDED] == 1, known.bound[0], order.slack[0]
-    open_count = 0
-    for number in range(size):
-        if openings.reach[number] >= 0 and (not bounded or openings.score[number] - slack <= bound):
-            open_count += 1
-    if open_count > order.want:
-        scores = openings.score[:size][openings.reach[:size] >= 0]
-        limit = np.partition(scores, order.want - 1)[order.want - 1] + slack
-        bounded, bound = True, min(limit, bound) if bounded else limit
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
-    for number in range(size if open_count > 0 else 0):
-        reach = openings.reach[number]
-        if reach >= 0 and (not bounded or openings.score[number] - slack <= bound):
-            for root in range(1, last + 2):
-                if _has_path(paths, root, number, reach, last):
-                    add_root(strata, paths, search, root, (number, number + 1), (np.int64(0), reach), order.fold)
-    done = collect_paths(strata, paths, search, order)
-    if done:
-        merge_found(known, search, order.want)
-    return done
-
-
-@njit(**INSIDE)
-def _open_alone(
-    strata: Strata,
-    paths: PartialPaths,
-    search: PathSearch,
-    known: KnownPaths,
-    span: Array,
-    entry: int,
-    horizon: Array,
-    order: Order,
-) -> None:
-    """Search from one first event, over tables filled forwards."""  # fmt: skip
-    event, zero = np.int64(strata.event[entry]), np.int64(0)
-    set_events(span, event, horizon[event], event + 1, 0, 1)
-    fill_side(strata, paths, AFTER, span, order.fold)
-    begin_search(search, known.state[KNOWN], known.state[IS_BOUNDED], known.bound[0], order)
-    reach = paths.shape[AFTER, SIZE, len(strata.begin) - 2]
-    add_root(strata, paths, search, zero, (zero, zero), (zero, reach), order.fold)
-    collect_paths(strata, paths, search, order)
-    merge_found(known, search, order.want)
-
-
-__all__ = ["GREATEST", "SUM", "BestPaths", "Strata", "best_paths", "best_spans"]
-
 
 ENOUGH_TO_GUESS = 4
 """In fewer windows, events are not summed up to find promising ones."""
+GUESSES = 3
+"""So many bounds are tried before all events are looked at."""
+SURE = 1.5
+"""How much further than in the last window the first of them is above the lowest score."""
+LONGEST_PAUSE = 64
+"""So many windows at most are searched without a guess before the next one is made."""
+SHARE = 4
+"""More than one of so many events of a window are not few."""
+SAMPLE = 64
+"""Events of a position by which it is judged."""
+FAR = 2.0**60
+"""Bounds that are further above the least weights are not used: integers might overflow."""
 
 
 class BestPaths(NamedTuple):
@@ -238,20 +76,18 @@ class BestPaths(NamedTuple):
     more: Array
 
 
+def order_of(strata: Strata, k: int, fold: int) -> Order:
+    """An order for the k best, and one more, which shows whether others have the score of the last."""
+    return Order(fold, k + 1, np.zeros(1, np.int64), np.zeros(1, strata.weight.dtype))
+
+
 def best_paths(strata: Strata, low: Array, high: Array, k: int, fold: int) -> BestPaths:
     """The k best paths of the events from low[w] to high[w] - 1, for every window w.
 
     Windows lie inside one key each, do not cut through events of the same time, and come in order; sums fit 62 bits.
     """
-    groups = groups_of(strata, low, high)
-    some = k + k // 2 + 5 if groups.overlaps else k + 1
-    few = shared = Order(fold, some, some + 1, np.zeros(1, strata.weight.dtype))
-    if np.any(groups.pivot >= 0):
-        shared = _for_pivots(strata, few)
-        if not np.isfinite(shared.slack[0]):
-            groups = groups._replace(pivot=np.full_like(groups.pivot, -1))
     margin = _margin(strata, fold) if len(low) >= ENOUGH_TO_GUESS else np.empty(0, strata.weight.dtype)
-    return BestPaths(*rank_windows(strata, low, high, k, groups, Orders(few, few._replace(want=k + 1), shared), margin))
+    return BestPaths(*rank_windows(strata, low, high, order_of(strata, k, fold), margin))
 
 
 def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: int) -> BestPaths:
@@ -259,8 +95,7 @@ def best_spans(strata: Strata, key_starts: Array, horizon: Array, k: int, fold: 
 
     The horizon of an event is an event or the end of its key, not earlier than that of the event before it.
     """
-    alone = Order(fold, k + 1, k + 2, np.zeros(1, strata.weight.dtype))
-    return BestPaths(*rank_spans(strata, key_starts, horizon, k, alone, _for_pivots(strata, alone)))
+    return BestPaths(*_rank_spans(strata, key_starts, horizon, order_of(strata, k, fold), _margin(strata, fold)))
 
 
 def _margin(strata: Strata, fold: int) -> Array:
@@ -274,33 +109,301 @@ def _margin(strata: Strata, fold: int) -> Array:
     return margin if np.isfinite(margin[0]) else margin[:0]
 
 
-def _for_pivots(strata: Strata, order: Order) -> Order:
-    """The same order for tables that add in another one than the pattern's."""
-    if order.fold != SUM or strata.weight.dtype.kind != "f":
-        return order
-    slack = _slack(strata)
-    return order if slack == 0.0 else order._replace(slack=np.array([slack]), patience=2 * order.want + 16)
+@njit(**INSIDE)
+def _search_all(strata: Strata, tables: PathTables, found: RankedPaths, size: int, order: Order) -> Any:
+    """Append the best paths of a window by tables of all its events."""
+    fill_tables(strata, tables, order.fold)
+    return collect_paths(strata, tables, found, size, order)
+
+
+@njit(**INSIDE)
+def _append(rows: Any, at: int, begin: int, size: int, order: Order) -> int:
+    """Note the rows from `begin` to `size` - 1 as those of window or key `at`, without the one that is one too many."""
+    found, offsets, more = rows
+    end = min(size, begin + order.want - 1)
+    more[at] = end < size and begin < end and found.scores[end] == found.scores[end - 1]
+    offsets[at + 1] = end
+    return end
 
 
 @njit(nogil=True)
-def _slack(strata: Strata) -> float:
-    """By how much a sum of weights can differ from the same weights added in another order. O(entries)."""
-    total = 0.0
+def _no_rows(strata: Strata, boards: int) -> Any:
+    scores, events = np.empty(64, strata.weight.dtype), np.empty((64, len(strata.begin) - 1), np.int32)
+    return RankedPaths(scores, events), np.zeros(boards + 1, np.int64), np.zeros(boards, np.bool_)
+
+
+# ------------------------------------------------------------------------------------------------ windows
+
+
+@njit(nogil=True)
+def rank_windows(strata: Strata, low: Array, high: Array, order: Order, margin: Array) -> Any:
+    """Paths are looked for among promising events if there is a `margin`, else in all events."""
+    tables, size, due, pause = empty_tables(strata), 0, 0, 0
+    some = no_events_yet(strata, _most_entries(strata, tables, low, high), margin)
+    found, offsets, more = _no_rows(strata, len(low))
+    for w in range(len(low)):
+        begin, done = size, False
+        if set_window(strata, tables, low[w], high[w], NOTHING):
+            if can_be_few(some) and w >= due:
+                found, size, done = _search_by_guess(strata, tables, some, found, begin, order)
+                pause = 0 if done else min(2 * pause + 1, LONGEST_PAUSE)
+                due = w + 1 + pause
+            if not done:
+                fill_joints(strata, tables)
+                set_bound(order, ANY, order.bound[0])
+                found, size = _search_all(strata, tables, found, begin, order)
+                if can_be_few(some) and size - begin == order.want:
+                    some.guess[0] = found.scores[size - 1] - find_lowest(strata, tables, some, order.fold)
+        size = _append((found, offsets, more), w, begin, size, order)
+    return offsets, found.scores[:size], found.events[:size], more
+
+
+@njit(**INSIDE)
+def _most_entries(strata: Strata, tables: PathTables, low: Array, high: Array) -> int:
+    """The greatest number of entries of a window."""
+    most = 0
+    for w in range(len(low)):
+        if set_window(strata, tables, low[w], high[w], NOTHING):
+            most = max(most, np.sum(tables.high - tables.low))
+    return most
+
+
+@njit(**INSIDE)
+def _search_by_guess(
+    strata: Strata, tables: PathTables, some: PromisingEvents, found: RankedPaths, begin: int, order: Order
+) -> Any:
+    """Append the paths that score at most what is guessed, and whether they are as many as are wanted."""
+    lowest, guess = find_lowest(strata, tables, some, order.fold), some.guess
+    if guess[0] < 0:
+        make_first_guess(tables, some)
+    for _ in range(GUESSES):
+        if not 0 <= guess[0] < FAR:
+            break
+        set_bound(order, UP_TO, lowest + guess[0])
+        if not choose_events(strata, tables, some, order.bound[0], order.fold):
+            break
+        found, size = _search_all(some.strata, some.tables, found, begin, order)
+        if size - begin == order.want:
+            guess[0] = SURE * (found.scores[size - 1] - lowest)
+            return found, size, True
+        if guess[0] > 0:
+            guess[0] *= 2
+        else:  # the best paths of the last window all had the lowest score there is
+            make_first_guess(tables, some)
+    return found, begin, False
+
+
+# ------------------------------------------------------------------------------------------------ spans
+
+
+@njit(nogil=True)
+def _rank_spans(strata: Strata, key_starts: Array, horizon: Array, order: Order, margin: Array) -> Any:
+    """See `best_spans`; paths are looked for among promising events once there are as many as are wanted."""
+    tables, size, keys, last = empty_tables(strata), 0, len(key_starts) - 1, len(strata.begin) - 2
+    some = no_events_yet(strata, len(strata.event), margin)
+    found, offsets, more = _no_rows(strata, keys)
+    fill_joints(strata, tables)
+    entry = strata.begin[last]
+    for key in range(keys):
+        begin, end = size, entry
+        while end < strata.begin[last + 1] and strata.event[end] < key_starts[key + 1]:
+            end += 1
+        set_bound(order, ANY, order.bound[0])
+        if entry < end:
+            heap = _bounds_of_ends(strata, tables, horizon, (key_starts[key], entry, end), order.fold)
+            while len(heap) > 0:
+                bound, at = heappop(heap)
+                if not is_wanted(order, bound):
+                    break
+                event = np.int64(strata.event[at])
+                if set_window(strata, tables, _since(horizon, key_starts[key], event), event + 1, event):
+                    found, size = _search_span(strata, tables, some, found, size, order)
+                if size - begin >= order.want + (order.want // 2 if order.kind[0] == BELOW else 0):
+                    size = _keep_best(found, begin, size, order.want)
+                    set_bound(order, BELOW, found.scores[size - 1])
+            size = _append((found, offsets, more), key, begin, _keep_best(found, begin, size, order.want), order)
+        offsets[key + 1], entry = size, end
+    return offsets, found.scores[:size], found.events[:size], more
+
+
+@njit(**INSIDE)
+def _bounds_of_ends(strata: Strata, tables: PathTables, horizon: Array, ends: Any, fold: int) -> Any:
+    """A heap of last events of a key that end a path, each with a score that no path in its span is better than."""
+    start, entry, until = ends
+    last = len(tables.low) - 1
+    heap = [(strata.weight[0], entry)][:0]
+    while entry < until:
+        event = np.int64(strata.event[entry])
+        if set_window(strata, tables, _since(horizon, start, event), max(horizon[event], event + 1), event):
+            fill_tables(strata, tables, fold)
+            for at in range(tables.first[last], tables.high[last]):
+                heap.append((tables.value[at], at))
+        entry = first_entry(strata.event, entry, until, max(horizon[event], event + 1), entry)
+    heapify(heap)
+    return heap
+
+
+@njit(**INSIDE)
+def _since(horizon: Array, start: int, event: int) -> int:
+    """The first event from `start` on whose horizon is behind an event."""
+    low, high = start, event + 1
+    while low < high:
+        middle = (low + high) // 2
+        if horizon[middle] <= event:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@njit(**INSIDE)
+def _search_span(
+    strata: Strata, tables: PathTables, some: PromisingEvents, found: RankedPaths, size: int, order: Order
+) -> Any:
+    """Append the best paths of a window whose scores are wanted."""
+    if order.kind[0] == BELOW and can_be_few(some):
+        if not is_wanted(order, find_lowest(strata, tables, some, order.fold)):
+            return found, size
+        if choose_events(strata, tables, some, order.bound[0], order.fold):
+            return _search_all(some.strata, some.tables, found, size, order)
+    return _search_all(strata, tables, found, size, order)
+
+
+@njit(**INSIDE)
+def _keep_best(found: RankedPaths, begin: int, size: int, want: int) -> int:
+    """Put the paths from `begin` on in order and keep so many; returns the new size."""
+    order = np.argsort(found.scores[begin:size], kind="mergesort")[:want]
+    end = begin + len(order)
+    found.scores[begin:end] = found.scores[begin:size][order]
+    found.events[begin:end] = found.events[begin:size][order]
+    return end
+
+
+# ------------------------------------------------------------------------------------------------ promising events
+
+
+class PromisingEvents(NamedTuple):
+    """Room for the promising events of a window. `margin`: by how much weights can be wrong because sums are rounded.
+
+    `least`, `least_of_many`: of FAN and FAN² entries of the whole block. `floor`: by position the least weight in the
+    window. `guess`: how far the bound may be above the lowest score, negative if that is not known. `strata`, `tables`:
+    of the promising events alone.
+    """
+
+    margin: Array
+    least: Array
+    least_of_many: Array
+    floor: Array
+    guess: Array
+    strata: Strata
+    tables: PathTables
+
+
+@njit(nogil=True)
+def no_events_yet(strata: Strata, most: int, margin: Array) -> PromisingEvents:
+    """For windows of at most so many entries. One pass over all entries, unless there is no use in them."""
+    positions, use = len(strata.begin) - 1, len(margin) > 0 and not _many_are_least(strata)
+    room = most // SHARE + FAN * positions if use else 0
+    begin = np.zeros(positions + 1, np.int64)
+    some = Strata(begin, np.empty(room, np.int32), np.empty(room, strata.weight.dtype), strata.tie_end)
+    least = _least_of_groups(strata.weight[: len(strata.weight) if use else 0])
+    floor, guess = np.empty(positions, strata.weight.dtype), np.full(1, -1, strata.weight.dtype)
+    return PromisingEvents(margin, least, _least_of_groups(least), floor, guess, some, empty_tables(some))
+
+
+@njit(nogil=True)
+def can_be_few(some: PromisingEvents) -> bool:
+    return len(some.least) > 0
+
+
+@njit(**INSIDE)
+def _many_are_least(strata: Strata) -> bool:
+    """Whether so many events of a position have its least weight that promising ones are not few, by a sample."""
     for t in range(len(strata.begin) - 1):
-        greatest = 0.0
-        for entry in range(strata.begin[t], strata.begin[t + 1]):
-            greatest = max(greatest, abs(strata.weight[entry]))
-        total += greatest
-    if total == 0.0 or not np.isfinite(total):
-        return total
-    # if total <= 2^e and all weights are multiples of 2^(e - 53), sums of them fit the 53 bits of a double
-    unit, least = 1.0, total * 2.0**-53
-    while unit > 2.0 * least and unit > 2.0**-1000:
-        unit *= 0.5
-    while unit < least:
-        unit *= 2.0
-    for entry in range(len(strata.weight)):
-        multiple = strata.weight[entry] / unit
-        if multiple != np.floor(multiple):
-            return (len(strata.begin) - 1) * 2.0**-51 * total
-    return 0.0
+        step = max(1, (strata.begin[t + 1] - strata.begin[t]) // SAMPLE)
+        some = strata.weight[strata.begin[t] : strata.begin[t + 1] : step]
+        if len(some) >= SAMPLE and np.sum(some == some.min()) * SHARE > len(some):
+            return True
+    return False
+
+
+@njit(**INSIDE)
+def _least_of_groups(values: Array) -> Array:
+    found = np.empty((len(values) + FAN - 1) // FAN, values.dtype)
+    for group in range(len(found)):
+        least = values[group * FAN]
+        for at in range(group * FAN + 1, min(len(values), (group + 1) * FAN)):
+            least = min(least, values[at])
+        found[group] = least
+    return found
+
+
+@njit(**INSIDE)
+def find_lowest(strata: Strata, window: PathTables, some: PromisingEvents, fold: int) -> Any:
+    """Set `floor` for a window; no path in it has less than the score that is returned."""
+    for t in range(len(some.floor)):
+        some.floor[t] = _least_weight(strata.weight, some, window.low[t], window.high[t])
+    return lowest_score(some, fold)
+
+
+@njit(**INSIDE)
+def _least_weight(weight: Array, some: PromisingEvents, begin: int, end: int) -> Any:
+    """The least weight of a range of entries. O(FAN + entries / FAN²)."""
+    least, at = weight[begin], begin
+    while at < end:
+        if at % FAN or at + FAN > end:
+            least, at = min(least, weight[at]), at + 1
+        elif at % (FAN * FAN) or at + FAN * FAN > end:
+            least, at = min(least, some.least[at // FAN]), at + FAN
+        else:
+            least, at = min(least, some.least_of_many[at // (FAN * FAN)]), at + FAN * FAN
+    return least
+
+
+@njit(**INSIDE)
+def lowest_score(some: PromisingEvents, fold: int) -> Any:
+    score = some.floor[0]
+    for t in range(1, len(some.floor)):
+        score = folded(fold, score, some.floor[t])
+    return score
+
+
+@njit(**INSIDE)
+def choose_events(strata: Strata, window: PathTables, some: PromisingEvents, bound: Any, fold: int) -> bool:
+    """Put all events of a window that are in paths with at most this score into `some.strata`; whether they are few."""
+    above, size = bound - lowest_score(some, fold), 0
+    if above > FAR:
+        return False
+    chosen, entries, last = some.strata, np.sum(window.high - window.low), len(some.floor)
+    room = min(len(chosen.event), entries // SHARE + FAN)
+    for t in range(last):
+        chosen.begin[t] = size
+        most = some.floor[t] + above + some.margin[0] if fold == SUM else bound
+        at, end = window.low[t], window.high[t]
+        while at < end:
+            if at % (FAN * FAN) == 0 and some.least_of_many[at // (FAN * FAN)] > most:
+                at += FAN * FAN
+                continue
+            until = min(end, (at // FAN + 1) * FAN)
+            if some.least[at // FAN] <= most:
+                if size + FAN > room:
+                    return False
+                for entry in range(at, until):
+                    chosen.event[size], chosen.weight[size] = strata.event[entry], strata.weight[entry]
+                    size += strata.weight[entry] <= most
+            at = until
+    chosen.begin[last] = size
+    some.tables.low[:], some.tables.high[:], some.tables.joined[:] = chosen.begin[:-1], chosen.begin[1:], 0
+    fill_joints(chosen, some.tables)
+    return True
+
+
+@njit(**INSIDE)
+def make_first_guess(window: PathTables, some: PromisingEvents) -> None:
+    """Guess how far the lightest of FAN events are above the lightest of all, on average. O(entries / FAN)."""
+    total, count = 0.0, 0
+    for t in range(len(some.floor)):
+        for group in range(window.low[t] // FAN, (window.high[t] - 1) // FAN + 1):
+            total += max(0.0, float(some.least[group]) - float(some.floor[t]))
+            count += 1
+    some.guess[0] = min(total / (2 * count), FAR)

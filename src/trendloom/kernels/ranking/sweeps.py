@@ -21,14 +21,13 @@ from trendloom.kernels.matching.tables import fits_at, pairs_hold, possible
 from trendloom.kernels.ranking.graph import (
     EQUAL,
     FREE,
-    LEAST,
     ORDER,
     PRODUCT,
     RECENT,
     STEP,
-    SUM,
     EventWeights,
     RankedGraph,
+    folded,
 )
 
 NONE = -1
@@ -44,12 +43,28 @@ class Ways(NamedTuple):
     move: Array
 
 
-class Offers(NamedTuple):
-    """What cells have been found so far, in the form in which moves ask for the best: see `graph`.
+class Completions(NamedTuple):
+    """By cell the best fold of the weights that can follow it (`rest`), where a match can be completed (`there`)."""
 
-    An answer counts only where its `stamp` is that of the window.
+    rest: Array
+    there: Array
+
+
+class CellWindow(NamedTuple):
+    """The events from `low` up to `high`; paths start at event `first` (−1: anywhere)."""
+
+    low: int
+    high: int
+    first: int
+
+
+class Offers(NamedTuple):
+    """What cells have been found so far, in the form in which moves look for the best: see `graph`.
+
+    An answer counts only where its `stamp` is `sweep[0]`, the number of the sweep.
     """
 
+    sweep: Array
     answer: Array
     stamp: Array
     stack: Array
@@ -63,33 +78,48 @@ def offers_for(graph: RankedGraph, longest: int) -> Offers:
     stacked = longest if (graph.way == RECENT).any() else 0
     moves, states = len(graph.way), len(graph.position)
     return Offers(
-        np.empty(cells, np.int64), np.full(cells, -1, np.int64), np.empty((moves, stacked), np.int64),
-        np.zeros(moves, np.int64), np.full(states, NONE, np.int64),
+        np.zeros(1, np.int64), np.empty(cells, np.int64), np.full(cells, -1, np.int64),
+        np.empty((moves, stacked), np.int64), np.zeros(moves, np.int64), np.full(states, NONE, np.int64),
     )  # fmt: skip
 
 
+@njit(nogil=True)
+def empty_ways(states: int, width: int, value: Array) -> Ways:
+    """Room for the cells of a window, and the end of all paths."""
+    cells = states * width + 1
+    return Ways(np.empty(cells, value.dtype), np.empty(cells, np.int64), np.empty(cells, np.int64))
+
+
+@njit(nogil=True)
+def no_completions(states: int, width: int, value: Array) -> Completions:
+    """Room for the cells of a window."""
+    return Completions(np.empty(states * width, value.dtype), np.empty(states * width, np.bool_))
+
+
 @njit(**INSIDE, forceinline=True)
-def folded(before: Any, weight: Any, operator: int) -> Any:
-    """A fold with one more weight."""
-    if operator == SUM:
-        return before + weight
-    if operator == PRODUCT:
-        return before * weight
-    if operator == LEAST:
-        return min(before, weight)
-    return max(before, weight)
+def _begin_sweep(offers: Offers) -> None:
+    offers.sweep[0] += 1
+    offers.best[:] = NONE
+    offers.height[:] = 0
 
 
 @njit(**INSIDE, forceinline=True)
 def with_weight(before: Any, state: int, e: int, weights: EventWeights) -> Any:
     """The value of a path with event e in a state."""
     row = weights.row[state]
-    return before if row < 0 else folded(before, weights.value[row, e], weights.operator)
+    return before if row < 0 else folded(weights.operator, before, weights.value[row, e])
+
+
+@njit(**INSIDE, forceinline=True)
+def joined(value: Any, rest: Any, weights: EventWeights) -> Any:
+    """The value of a path and of a way on from its end."""
+    both = folded(weights.operator, value, rest)
+    return both * weights.unit[0] if weights.operator == PRODUCT else both
 
 
 @njit(**INSIDE, forceinline=True)
 def is_cell(state: int, e: int, graph: RankedGraph, weights: EventWeights) -> bool:
-    """Whether event e may stand in a state and has a weight there if one is asked for."""
+    """Whether event e may stand in a state and has a weight there if one is needed."""
     if not fits_at(graph.fits[e], graph.position[state]):
         return False
     row = weights.row[state]
@@ -97,14 +127,12 @@ def is_cell(state: int, e: int, graph: RankedGraph, weights: EventWeights) -> bo
 
 
 @njit(nogil=True)
-def sweep_forwards(
-    ways: Ways, graph: RankedGraph, weights: EventWeights, low: int, high: int, first: int, offers: Offers, stamp: int
-) -> None:
-    """The best path to every cell of the events from `low` up to `high`; `first`: the one event where paths start."""
-    width, states, sign = high - low, len(graph.position), weights.sign
+def sweep_forwards(ways: Ways, graph: RankedGraph, weights: EventWeights, window: CellWindow, offers: Offers) -> None:
+    """The best path to every cell of a window."""
+    low, high, first = window
+    width, states = high - low, len(graph.position)
     ways.before[: states * width] = NONE
-    offers.best[:] = NONE
-    offers.height[:] = 0
+    _begin_sweep(offers)
     begin = low
     while begin < high:
         end = min(graph.checks.tie_end[begin], high)
@@ -114,45 +142,45 @@ def sweep_forwards(
                     continue
                 cell = state * width + e - low
                 if graph.starts[state] and (first < 0 or e == first):
-                    value = with_weight(weights.unit[0], state, e, weights)
-                    if ways.before[cell] == NONE or value * sign < ways.value[cell] * sign:
-                        ways.value[cell], ways.before[cell], ways.move[cell] = value, START, NONE
+                    _go_on(ways, cell, with_weight(weights.unit[0], state, e, weights), START, NONE)
                 for at in range(graph.into_begin[state], graph.into_begin[state + 1]):
                     move = graph.into[at]
                     if graph.way[move] == STEP:
                         continue
-                    before = best_before(ways, graph, low, width, begin, e, move, offers, stamp, sign)
+                    before = _best_before(ways, graph, low, high, e, move, offers)
                     if before != NONE:
-                        value = with_weight(ways.value[before], state, e, weights)
-                        if ways.before[cell] == NONE or value * sign < ways.value[cell] * sign:
-                            ways.value[cell], ways.before[cell], ways.move[cell] = value, before, move
+                        _go_on(ways, cell, with_weight(ways.value[before], state, e, weights), before, move)
         for e in range(begin, end):
             for state in range(states):
                 cell = state * width + e - low
                 if ways.before[cell] == NONE:
                     continue
                 best = offers.best[state]
-                if best == NONE or ways.value[cell] * sign < ways.value[best] * sign:
+                if best == NONE or ways.value[cell] < ways.value[best]:
                     offers.best[state] = cell
                 for move in range(graph.moves.begin[state], graph.moves.begin[state + 1]):
                     if graph.way[move] == STEP:
-                        _push(ways, graph, weights, low, high, cell, e, move)
+                        _step_on(ways, graph, weights, low, high, cell, move)
                     elif graph.way[move] != FREE:
-                        _offer(ways.value, cell, e, move, True, graph, offers, stamp, sign)
+                        _offer(ways.value, cell, e, move, True, graph, offers)
         begin = end
 
 
+@njit(**INSIDE, forceinline=True)
+def _go_on(ways: Ways, cell: int, value: Any, before: int, move: int) -> None:
+    """Note a path to a cell if it is the best so far."""
+    if ways.before[cell] == NONE or value < ways.value[cell]:
+        ways.value[cell], ways.before[cell], ways.move[cell] = value, before, move
+
+
 @njit(**INSIDE)
-def best_before(
-    ways: Ways, graph: RankedGraph, low: int, width: int, begin: int, f: int, move: int, offers: Offers, stamp: int,
-    sign: int,
-) -> int:  # fmt: skip
+def _best_before(ways: Ways, graph: RankedGraph, low: int, high: int, f: int, move: int, offers: Offers) -> int:
     """The best cell from which a move leads to event f."""
-    way = graph.way[move]
+    way, width = graph.way[move], high - low
     if way == FREE:
         return offers.best[graph.source[move]]
     if way in (EQUAL, ORDER):
-        return _answer(ways.value, f, move, True, graph, offers, stamp, sign)
+        return _answer(ways.value, f, move, True, graph, offers)
     if way == RECENT:  # the oldest that no NOT keeps back is the best of them
         bottom, top = 0, offers.height[move]
         while bottom < top:
@@ -164,11 +192,11 @@ def best_before(
                 bottom = middle + 1
         return offers.stack[move, bottom] if bottom < offers.height[move] else NONE
     found, row = NONE, graph.source[move] * width
-    for e in range(begin - 1, low - 1, -1):
+    for e in range(graph.checks.tie_start[f] - 1, low - 1, -1):
         if first_cut(e, move, graph.cuts, graph.checks) <= f:
             break
         cell = row + e - low
-        if ways.before[cell] == NONE or (found != NONE and not ways.value[cell] * sign < ways.value[found] * sign):
+        if ways.before[cell] == NONE or (found != NONE and not ways.value[cell] < ways.value[found]):
             continue
         if pairs_hold(e, f, move, graph.checks):
             found = cell
@@ -176,21 +204,16 @@ def best_before(
 
 
 @njit(**INSIDE)
-def _push(
-    ways: Ways, graph: RankedGraph, weights: EventWeights, low: int, high: int, cell: int, e: int, move: int
-) -> None:
+def _step_on(ways: Ways, graph: RankedGraph, weights: EventWeights, low: int, high: int, cell: int, move: int) -> None:
     """Let a path go on from a cell to its successors."""
     width = high - low
+    e, state = low + cell % width, graph.moves.target[move]
     f = graph.successor[graph.source[move], e]
     if f < 0 or f >= high:
         return
-    state = graph.moves.target[move]
     for at in range(f, min(graph.checks.tie_end[f], high)):
         if is_cell(state, at, graph, weights) and possible(e, at, move, graph.checks):
-            target = state * width + at - low
-            value = with_weight(ways.value[cell], state, at, weights)
-            if ways.before[target] == NONE or value * weights.sign < ways.value[target] * weights.sign:
-                ways.value[target], ways.before[target], ways.move[target] = value, cell, move
+            _go_on(ways, state * width + at - low, with_weight(ways.value[cell], state, at, weights), cell, move)
 
 
 # ------------------------------------------------------------------------------------------------ backwards
@@ -198,21 +221,13 @@ def _push(
 
 @njit(nogil=True)
 def sweep_backwards(
-    rest: Array,
-    there: Array,
-    graph: RankedGraph,
-    weights: EventWeights,
-    low: int,
-    high: int,
-    offers: Offers,
-    stamp: int,
+    after: Completions, graph: RankedGraph, weights: EventWeights, low: int, high: int, offers: Offers
 ) -> None:
-    """By cell whether a match can be completed from it (`there`), and the best fold of the weights after it."""
-    width, states, sign = high - low, len(graph.position), weights.sign
-    there[: states * width] = False
-    whole = np.empty(states * width, rest.dtype)  # with the weight of the cell
-    offers.best[:] = NONE
-    offers.height[:] = 0
+    """The best way on from every cell of the events from `low` up to `high`."""
+    width, states = high - low, len(graph.position)
+    after.there[: states * width] = False
+    whole = Completions(np.empty(states * width, after.rest.dtype), after.there)  # with the weights of cells
+    _begin_sweep(offers)
     end = high
     while end > low:
         begin = max(graph.checks.tie_start[end - 1], low)
@@ -222,38 +237,35 @@ def sweep_backwards(
                     continue
                 cell = state * width + e - low
                 if graph.accepts[state]:
-                    there[cell], rest[cell] = True, weights.unit[0]
+                    after.there[cell], after.rest[cell] = True, weights.unit[0]
                 for move in range(graph.moves.begin[state], graph.moves.begin[state + 1]):
-                    after = _best_after(whole, there, graph, low, width, high, end, e, move, offers, stamp, sign)
-                    if after != NONE and (not there[cell] or whole[after] * sign < rest[cell] * sign):
-                        there[cell], rest[cell] = True, whole[after]
+                    then = _best_after(whole, graph, low, high, e, move, offers)
+                    if then != NONE and (not after.there[cell] or whole.rest[then] < after.rest[cell]):
+                        after.there[cell], after.rest[cell] = True, whole.rest[then]
         for e in range(end - 1, begin - 1, -1):
             for state in range(states):
                 cell = state * width + e - low
-                if not there[cell]:
+                if not after.there[cell]:
                     continue
-                whole[cell] = with_weight(rest[cell], state, e, weights)
+                whole.rest[cell] = with_weight(after.rest[cell], state, e, weights)
                 best = offers.best[state]
-                if best == NONE or whole[cell] * sign < whole[best] * sign:
+                if best == NONE or whole.rest[cell] < whole.rest[best]:
                     offers.best[state] = cell
                 for at in range(graph.into_begin[state], graph.into_begin[state + 1]):
                     move = graph.into[at]
                     if graph.way[move] != FREE and graph.way[move] != STEP:
-                        _offer(whole, cell, e, move, False, graph, offers, stamp, sign)
+                        _offer(whole.rest, cell, e, move, False, graph, offers)
         end = begin
 
 
 @njit(**INSIDE)
-def _best_after(
-    whole: Array, there: Array, graph: RankedGraph, low: int, width: int, high: int, end: int, e: int, move: int,
-    offers: Offers, stamp: int, sign: int,
-) -> int:  # fmt: skip
+def _best_after(whole: Completions, graph: RankedGraph, low: int, high: int, e: int, move: int, offers: Offers) -> int:
     """The best cell to which a move leads from event e."""
-    way, state = graph.way[move], graph.moves.target[move]
+    way, state, width = graph.way[move], graph.moves.target[move], high - low
     if way == FREE:
         return offers.best[state]
     if way in (EQUAL, ORDER):
-        return _answer(whole, e, move, False, graph, offers, stamp, sign)
+        return _answer(whole.rest, e, move, False, graph, offers)
     cut = min(first_cut(e, move, graph.cuts, graph.checks), high)
     if way == RECENT:
         bottom, top = 0, offers.height[move]
@@ -264,7 +276,7 @@ def _best_after(
             else:
                 bottom = middle + 1
         return offers.stack[move, bottom] if bottom < offers.height[move] else NONE
-    begin = end
+    begin = min(graph.checks.tie_end[e], high)
     if way == STEP:
         begin = graph.successor[graph.source[move], e]
         if begin < 0 or begin >= high:
@@ -273,7 +285,7 @@ def _best_after(
     found = NONE
     for f in range(begin, cut):
         cell = state * width + f - low
-        if not there[cell] or (found != NONE and not whole[cell] * sign < whole[found] * sign):
+        if not whole.there[cell] or (found != NONE and not whole.rest[cell] < whole.rest[found]):
             continue
         if possible(e, f, move, graph.checks) if way == STEP else pairs_hold(e, f, move, graph.checks):
             found = cell
@@ -284,61 +296,56 @@ def _best_after(
 
 
 @njit(**INSIDE)
-def _offer(
-    value: Array, cell: int, e: int, move: int, forwards: bool, graph: RankedGraph, offers: Offers, stamp: int,
-    sign: int,
-) -> None:  # fmt: skip
+def _offer(value: Array, cell: int, e: int, move: int, forwards: bool, graph: RankedGraph, offers: Offers) -> None:
     """Let a cell be found by a move: by those after it (`forwards`) or before it."""
     way = graph.way[move]
     if way == RECENT:
         top = offers.height[move]
-        while top > 0 and not value[offers.stack[move, top - 1]] * sign < value[cell] * sign:
+        while top > 0 and not value[offers.stack[move, top - 1]] < value[cell]:
             top -= 1
         offers.stack[move, top] = cell
         offers.height[move] = top + 1
         return
     if way != EQUAL and way != ORDER:
         return
-    q = graph.question[move]
-    place = np.int64(graph.ask[q, e] if forwards else graph.offer[q, e])
+    q = graph.lookup[move]
+    place = np.int64(graph.sought[q, e] if forwards else graph.placed[q, e])
     if place < 0:
         return
     if way == EQUAL:
-        _keep(value, cell, graph.base[q] + place, offers, stamp, sign)
+        _keep(value, cell, graph.base[q] + place, offers)
         return
     if forwards:  # found by events whose place is less than this: turned around, so that it is a prefix
         place = graph.size[q] - place
     while place < graph.size[q]:
-        _keep(value, cell, graph.base[q] + place, offers, stamp, sign)
+        _keep(value, cell, graph.base[q] + place, offers)
         place |= place + 1
 
 
 @njit(**INSIDE, forceinline=True)
-def _keep(value: Array, cell: int, at: int, offers: Offers, stamp: int, sign: int) -> None:
-    if offers.stamp[at] != stamp or value[cell] * sign < value[offers.answer[at]] * sign:
-        offers.answer[at], offers.stamp[at] = cell, stamp
+def _keep(value: Array, cell: int, at: int, offers: Offers) -> None:
+    if offers.stamp[at] != offers.sweep[0] or value[cell] < value[offers.answer[at]]:
+        offers.answer[at], offers.stamp[at] = cell, offers.sweep[0]
 
 
 @njit(**INSIDE)
-def _answer(
-    value: Array, e: int, move: int, forwards: bool, graph: RankedGraph, offers: Offers, stamp: int, sign: int
-) -> int:
+def _answer(value: Array, e: int, move: int, forwards: bool, graph: RankedGraph, offers: Offers) -> int:
     """The best cell that an equality or an order predicate lets a move join with event e."""
-    q = graph.question[move]
-    place = np.int64(graph.offer[q, e] if forwards else graph.ask[q, e])
+    q = graph.lookup[move]
+    place = np.int64(graph.placed[q, e] if forwards else graph.sought[q, e])
     if place < 0:
         return NONE
-    base = graph.base[q]
+    base, sweep = graph.base[q], offers.sweep[0]
     if graph.way[move] == EQUAL:
-        return offers.answer[base + place] if offers.stamp[base + place] == stamp else NONE
+        return offers.answer[base + place] if offers.stamp[base + place] == sweep else NONE
     if forwards:
         place = graph.size[q] - place
     found = NONE
     while place > 0:
         at = base + place - 1
-        if offers.stamp[at] == stamp:
+        if offers.stamp[at] == sweep:
             cell = offers.answer[at]
-            if found == NONE or value[cell] * sign < value[found] * sign:
+            if found == NONE or value[cell] < value[found]:
                 found = cell
         place &= place - 1
     return found

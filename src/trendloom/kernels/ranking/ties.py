@@ -20,7 +20,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import possible
 from trendloom.kernels.ranking.graph import FREE, STEP, EventWeights, RankedGraph
-from trendloom.kernels.ranking.sweeps import NONE, folded, is_cell, with_weight
+from trendloom.kernels.ranking.sweeps import NONE, CellWindow, Completions, is_cell, joined, with_weight
 
 
 class Standings(NamedTuple):
@@ -35,13 +35,14 @@ class TieBounds(NamedTuple):
     """Values from `best` to `worst` (both good enough), with so much `slack` for ways that are not complete.
 
     `blank`: by row of weights and event whether it has none; where it is not empty, matches with such events are
-    wanted.
+    wanted. `most`: how many matches are.
     """
 
-    best: Array
-    worst: Array
+    best: Any
+    worst: Any
     slack: float
     blank: Array
+    most: int
 
 
 class FirstMatches(NamedTuple):
@@ -161,19 +162,18 @@ def _leads(e: int, f: int, move: int, graph: RankedGraph) -> bool:
 
 @njit(nogil=True)
 def keep_first(
-    kept: FirstMatches, graph: RankedGraph, weights: EventWeights, rest: Array, there: Array, low: int, high: int,
-    first: int, wanted: TieBounds, standings: Standings, most: int,
+    kept: FirstMatches, graph: RankedGraph, weights: EventWeights, after: Completions, window: CellWindow,
+    wanted: TieBounds, standings: Standings,
 ) -> FirstMatches:  # fmt: skip
-    """Keep the first `most` wanted matches of a window, besides those that are kept already."""
-    width, sign, states = high - low, weights.sign, len(graph.position)
+    """Keep the first wanted matches of a window, besides those that are kept already."""
+    low, high, first = window
+    width, states, most = high - low, len(graph.position), wanted.most
     length = width + 1
     events, path_states = np.empty(length, np.int64), np.empty(length, np.int64)
-    values = np.empty(length, rest.dtype)
+    values = np.empty(length, after.rest.dtype)
     blanks = np.zeros(length + 1, np.int64)
     next_event, next_move = np.empty(length, np.int64), np.empty(length, np.int64)
-    begin = low if first < 0 else first
-    until = high if first < 0 else first + 1
-    for start in range(begin, until):
+    for start in range(low, high) if first < 0 else range(first, first + 1):
         for start_state in range(states):
             if not (graph.starts[start_state] and is_cell(start_state, start, graph, weights)):
                 continue
@@ -186,7 +186,7 @@ def keep_first(
                 if state >= 0:
                     cell = state * width + f - low
                     value = with_weight(value, state, f, weights)
-                    if there[cell] and _good_enough(folded(value, rest[cell], weights.operator), sign, wanted):
+                    if after.there[cell] and _good_enough(joined(value, after.rest[cell], weights), wanted):
                         events[depth], path_states[depth], values[depth] = f, state, value
                         row = weights.row[state]
                         blank = 1 if len(wanted.blank) > 0 and row >= 0 and wanted.blank[row, f] else 0
@@ -194,11 +194,9 @@ def keep_first(
                         next_event[depth] = graph.checks.tie_end[f]
                         next_move[depth] = graph.moves.begin[state]
                         depth += 1
-                        good = wanted.best[0] * sign <= value * sign <= wanted.worst[0] * sign
+                        good = wanted.best <= value <= wanted.worst
                         if graph.accepts[state] and good and (len(wanted.blank) == 0 or blanks[depth] > 0):
                             kept = _keep(events, path_states, depth, kept, standings, most)
-                    elif depth == 0:
-                        break
                 if depth == 0:
                     break
                 top = depth - 1
@@ -212,7 +210,7 @@ def keep_first(
                         break
                     while move < graph.moves.begin[from_state + 1] and state < 0:
                         target = graph.moves.target[move]
-                        if there[target * width + at - low] and _leads(e, at, move, graph):
+                        if after.there[target * width + at - low] and _leads(e, at, move, graph):
                             state, f = target, at
                         move += 1
                     if move == graph.moves.begin[from_state + 1]:
@@ -220,13 +218,10 @@ def keep_first(
                 next_event[top], next_move[top] = at, move
                 if state < 0:
                     depth = top
-                    if depth == 0:
-                        break
     return kept
 
 
 @njit(**INSIDE, forceinline=True)
-def _good_enough(value: Any, sign: int, wanted: TieBounds) -> bool:
-    if wanted.slack > 0:
-        return value * sign <= wanted.worst[0] * sign + wanted.slack
-    return not (wanted.worst[0] * sign < value * sign)
+def _good_enough(value: Any, wanted: TieBounds) -> bool:
+    """Whether a way can give a value that is wanted; integers, which have no slack, do not become doubles."""
+    return value <= wanted.worst + wanted.slack if wanted.slack > 0 else value <= wanted.worst

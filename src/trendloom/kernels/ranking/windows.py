@@ -1,14 +1,15 @@
 """The best paths of many windows, and the first of those that tie: loops over windows in compiled code.
 
-A *board* is what is ranked together: the matches of a window and key, or of a key. With a bound on spans every start is
-a window of its own. The best way on from a start inside the panes around it, found for all starts in two sweeps over
-the events, bounds what its window can give; starts are opened from the best bound on, and only as long as one is better
-than what is found already.
+A *board* is what is ranked together: the matches of a window and key, or of a key. An *opening* is a window of events
+in which matches of a board are looked for. Windows have one each; with a bound on spans every start has its own. The
+best way on from a start inside the panes around it, found for all starts in two sweeps over the events, bounds what its
+window can give; starts are opened from the best bound on, and only as long as one is better than what is found already.
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from heapq import heapify, heappop, heappush, heapreplace
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,14 +18,24 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons, numbers_of_windows
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.graph import EventWeights, RankedGraph
-from trendloom.kernels.ranking.next_best import CellWindow, next_best_paths
-from trendloom.kernels.ranking.sweeps import Offers, Ways, is_cell, sweep_backwards, sweep_forwards, with_weight
-from trendloom.kernels.ranking.ties import FirstMatches, Standings, TieBounds, keep_first, no_matches
+from trendloom.kernels.ranking.next_best import next_best_paths
+from trendloom.kernels.ranking.sweeps import (
+    CellWindow,
+    Offers,
+    empty_ways,
+    is_cell,
+    no_completions,
+    offers_for,
+    sweep_backwards,
+    sweep_forwards,
+    with_weight,
+)
+from trendloom.kernels.ranking.ties import COUNT, LAST, FirstMatches, Standings, TieBounds, keep_first, no_matches
 from trendloom.model.time import Window
 
 
 class PathsOfBoards(NamedTuple):
-    """PathsOfBoards of boards: number i has value i and the entries from `offsets[i]` to `offsets[i + 1]`."""
+    """Paths of boards: number i has value i and the entries from `offsets[i]` to `offsets[i + 1]`."""
 
     board: Array
     value: Array
@@ -53,8 +64,167 @@ class SpanBoards(NamedTuple):
     pane_high: Array
 
 
+class Openings(NamedTuple):
+    """Those of board b are from `begin[b]` to `begin[b + 1]`, in the order of their events: see `CellWindow`.
+
+    `bound`: no match is better than that; without starts there is none.
+    """
+
+    begin: Array
+    low: Array
+    high: Array
+    first: Array
+    bound: Array
+
+
+class TiesOfBoards(NamedTuple):
+    """By board which matches tie: see `TieBounds`; those of boards of which none are wanted are not looked at."""
+
+    best: Array
+    worst: Array
+    wanted: Array
+    slack: float
+    blank: Array
+
+
+def openings_of_windows(ranges: Ranges, weights: EventWeights) -> Openings:
+    """The windows themselves."""
+    number = len(ranges.low)
+    bound = np.zeros(number, weights.value.dtype)
+    return Openings(np.arange(number + 1), ranges.low, ranges.high, np.full(number, -1), bound)
+
+
+def openings_of_spans(graph: RankedGraph, weights: EventWeights, spans: SpanBoards) -> Openings:
+    """Events with which a match can start, and the best that each can give, by panes."""
+    longest = int((spans.pane_high - spans.pane_low).max(initial=1))
+    possible, bound = _bounds_of_starts(graph, weights, spans, longest, offers_for(graph, longest))
+    first = np.flatnonzero(possible)
+    return Openings(np.searchsorted(first, spans.key_starts), first, spans.limit[first], first, bound[first])
+
+
+def paths_of_boards(
+    graph: RankedGraph, weights: EventWeights, openings: Openings, wanted: int, slack: float
+) -> PathsOfBoards:
+    """The best paths of every board, at least so many if there are, and others that are not among the best.
+
+    `slack`: by how much bounds can be wrong.
+    """
+    offers = offers_for(graph, _longest(openings))
+    paths, count = _paths_of_boards(graph, weights, openings, wanted, slack, offers)
+    return _cut(paths, count)
+
+
+def first_of_boards(
+    graph: RankedGraph, weights: EventWeights, openings: Openings, ties: TiesOfBoards, standings: Standings
+) -> PathsOfBoards:
+    """The first of the matches that tie, by board. Their values are not set."""
+    paths, count = _first_of_boards(graph, weights, openings, ties, standings, offers_for(graph, _longest(openings)))
+    return _cut(paths, count)
+
+
+def _longest(openings: Openings) -> int:
+    return int((openings.high - openings.low).max(initial=1))
+
+
+def _cut(paths: PathsOfBoards, count: int) -> PathsOfBoards:
+    """The same without the room for more."""
+    used = paths.offsets[count]
+    return PathsOfBoards(
+        paths.board[:count], paths.value[:count], paths.offsets[: count + 1], paths.event[:used], paths.state[:used]
+    )
+
+
 @njit(nogil=True)
-def no_paths(value: Array) -> PathsOfBoards:
+def _paths_of_boards(
+    graph: RankedGraph, weights: EventWeights, openings: Openings, wanted: int, slack: float, offers: Offers
+) -> Any:
+    longest = np.max(openings.high - openings.low) if len(openings.low) > 0 else 1
+    ways, paths, count = empty_ways(len(graph.position), longest, weights.value), _no_paths(weights.value), 0
+    for board in range(len(openings.begin) - 1):
+        best = [weights.unit[0]][:0]  # a heap of the best values so far turned around
+        open_ = [(weights.unit[0], openings.begin[board])][:0]
+        for number in range(openings.begin[board], openings.begin[board + 1]):
+            open_.append((openings.bound[number], number))
+        heapify(open_)
+        while len(open_) > 0:
+            bound, number = heappop(open_)
+            limit = np.empty(0, weights.value.dtype)
+            if len(best) == wanted:
+                if -best[0] + slack < bound:
+                    break
+                limit = np.full(1, -best[0])
+            window = CellWindow(openings.low[number], openings.high[number], openings.first[number])
+            if window.low >= window.high:
+                continue
+            sweep_forwards(ways, graph, weights, window, offers)
+            found = next_best_paths(graph, weights, ways, window, wanted, limit)
+            used = paths.offsets[count]
+            paths = _with_room(paths, count + len(found.value), used + len(found.event))
+            paths.event[used : used + len(found.event)] = found.event
+            paths.state[used : used + len(found.event)] = found.state
+            for at in range(len(found.value)):
+                paths.board[count], paths.value[count] = board, found.value[at]
+                count += 1
+                paths.offsets[count] = used + found.offsets[at + 1]
+                if len(best) < wanted:
+                    heappush(best, -found.value[at])
+                elif -found.value[at] > best[0]:
+                    heapreplace(best, -found.value[at])
+    return paths, count
+
+
+@njit(nogil=True)
+def _bounds_of_starts(
+    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, longest: int, offers: Offers
+) -> tuple[Array, Array]:
+    """By event where a match can start, and a bound of the values of those that do, from two panes each. O(cells)."""
+    states, events = len(graph.position), len(graph.fits)
+    possible, bound = np.zeros(events, np.bool_), np.empty(events, weights.value.dtype)
+    after = no_completions(states, longest, weights.value)
+    for pane in range(len(spans.pane_low)):
+        low, high = spans.pane_low[pane], spans.pane_high[pane]
+        sweep_backwards(after, graph, weights, low, high, offers)
+        for e in range(low, spans.pane_end[pane]):
+            for state in range(states):
+                cell = state * (high - low) + e - low
+                if graph.starts[state] and after.there[cell] and is_cell(state, e, graph, weights):
+                    value = with_weight(after.rest[cell], state, e, weights)
+                    if not possible[e] or value < bound[e]:
+                        possible[e], bound[e] = True, value
+    return possible, bound
+
+
+@njit(nogil=True)
+def _first_of_boards(
+    graph: RankedGraph, weights: EventWeights, openings: Openings, ties: TiesOfBoards, standings: Standings,
+    offers: Offers,
+) -> Any:  # fmt: skip
+    longest = np.max(openings.high - openings.low) if len(openings.low) > 0 else 1
+    after, paths, count = no_completions(len(graph.position), longest, weights.value), _no_paths(weights.value), 0
+    for board in range(len(openings.begin) - 1):
+        most = ties.wanted[board]
+        if most <= 0:
+            continue
+        wanted = TieBounds(ties.best[board], ties.worst[board], ties.slack, ties.blank, most)
+        kept = no_matches(min(most, 64))
+        for number in range(openings.begin[board], openings.begin[board + 1]):
+            window = CellWindow(openings.low[number], openings.high[number], openings.first[number])
+            if window.low >= window.high:
+                continue
+            if window.first >= 0:
+                if wanted.worst + wanted.slack < openings.bound[number]:
+                    continue
+                last = kept.events[kept.place[LAST], 0]
+                if kept.place[COUNT] == most and standings.moment[window.first] > standings.moment[last]:
+                    break
+            sweep_backwards(after, graph, weights, window.low, window.high, offers)
+            kept = keep_first(kept, graph, weights, after, window, wanted, standings)
+        paths, count = _with_first(paths, count, kept, board)
+    return paths, count
+
+
+@njit(nogil=True)
+def _no_paths(value: Array) -> PathsOfBoards:
     return PathsOfBoards(
         np.empty(64, np.int64), np.empty(64, value.dtype), np.zeros(65, np.int64), np.empty(64, np.int64),
         np.empty(64, np.int64),
@@ -80,198 +250,11 @@ def _with_room(paths: PathsOfBoards, count: int, used: int) -> PathsOfBoards:
     return PathsOfBoards(board, value, offsets, event, state)
 
 
-@njit(nogil=True)
-def _ways(states: int, width: int, value: Array) -> Ways:
-    """Room for the cells of a window, and the end of all paths."""
-    cells = states * width + 1
-    return Ways(np.empty(cells, value.dtype), np.empty(cells, np.int64), np.empty(cells, np.int64))
-
-
-@njit(nogil=True)
-def paths_of_windows(
-    graph: RankedGraph, weights: EventWeights, ranges: Ranges, wanted: int, longest: int, offers: Offers
-) -> tuple[PathsOfBoards, int]:
-    """The best paths of every window, one more than wanted if there is one: whether its value ties is to be seen.
-
-    Returns the paths and their number.
-    """
-    states = len(graph.position)
-    ways, paths = _ways(states, longest, weights.value), no_paths(weights.value)
-    count, used = 0, 0
-    limit = np.empty(0, weights.value.dtype)
-    for board in range(len(ranges.low)):
-        low, high = ranges.low[board], ranges.high[board]
-        if low >= high:
-            continue
-        sweep_forwards(ways, graph, weights, low, high, -1, offers, board)
-        window = CellWindow(low, high, -1, states * (high - low))
-        values, offsets, events, path_states = next_best_paths(graph, weights, ways, window, wanted + 1, limit)
-        paths = _with_room(paths, count + len(values), used + len(events))
-        for at in range(len(values)):
-            paths.board[count], paths.value[count] = board, values[at]
-            count += 1
-            paths.offsets[count] = used + offsets[at + 1]
-        paths.event[used : used + len(events)], paths.state[used : used + len(events)] = events, path_states
-        used += len(events)
-    return paths, count
-
-
-@njit(nogil=True)
-def bound_starts(
-    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, longest: int, offers: Offers
-) -> tuple[Array, Array]:
-    """By event where a match can start, and a bound of the values of those that do, from two panes each. O(cells)."""
-    states, sign = len(graph.position), weights.sign
-    events = len(graph.fits)
-    possible, bound = np.zeros(events, np.bool_), np.empty(events, weights.value.dtype)
-    rest, there = np.empty(states * longest + 1, weights.value.dtype), np.empty(states * longest + 1, np.bool_)
-    for pane in range(len(spans.pane_low)):
-        low, high = spans.pane_low[pane], spans.pane_high[pane]
-        sweep_backwards(rest, there, graph, weights, low, high, offers, pane)
-        for e in range(low, spans.pane_end[pane]):
-            for state in range(states):
-                cell = state * (high - low) + e - low
-                if graph.starts[state] and there[cell] and is_cell(state, e, graph, weights):
-                    value = with_weight(rest[cell], state, e, weights)
-                    if not possible[e] or value * sign < bound[e] * sign:
-                        possible[e], bound[e] = True, value
-    return possible, bound
-
-
 @njit(**INSIDE)
-def _sink_down(heap: Array, size: int, sign: int) -> None:
-    """Restore a heap of values whose top, the worst of them, was replaced."""
-    at = 0
-    while 2 * at + 1 < size:
-        child = 2 * at + 1
-        if child + 1 < size and heap[child] * sign < heap[child + 1] * sign:
-            child += 1
-        if not heap[at] * sign < heap[child] * sign:
-            return
-        heap[at], heap[child] = heap[child], heap[at]
-        at = child
-
-
-@njit(**INSIDE)
-def _swim_up(heap: Array, at: int, sign: int) -> None:
-    """Restore a heap of values to which one was added at its end."""
-    while at > 0 and heap[(at - 1) // 2] * sign < heap[at] * sign:
-        heap[at], heap[(at - 1) // 2] = heap[(at - 1) // 2], heap[at]
-        at = (at - 1) // 2
-
-
-@njit(nogil=True)
-def paths_of_spans(
-    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, possible: Array, bound: Array, slack: float,
-    wanted: int, longest: int, offers: Offers,
-) -> tuple[PathsOfBoards, int, int]:  # fmt: skip
-    """The best paths of every key, one more than wanted if there is one, and others that are not among the best.
-
-    Returns the paths, their number, and how many starts were opened.
-    """
-    states, sign = len(graph.position), weights.sign
-    ways, paths = _ways(states, longest, weights.value), no_paths(weights.value)
-    count, used, opened, stamp = 0, 0, 0, 0
-    for key in range(len(spans.key_starts) - 1):
-        begin, end = spans.key_starts[key], spans.key_starts[key + 1]
-        starts = begin + np.flatnonzero(possible[begin:end])
-        starts = starts[np.argsort(bound[starts] * sign, kind="mergesort")]
-        heap = np.empty(min(wanted + 1, 64), weights.value.dtype)  # the best values so far, the worst of them on top
-        size = 0
-        for first in starts:
-            limit = np.empty(0, weights.value.dtype)
-            if size == wanted + 1:
-                if heap[0] * sign + slack < bound[first] * sign:
-                    break
-                limit = heap[:1].copy()
-            high = spans.limit[first]
-            stamp += 1
-            opened += 1
-            sweep_forwards(ways, graph, weights, first, high, first, offers, stamp)
-            window = CellWindow(first, high, first, states * (high - first))
-            values, offsets, events, path_states = next_best_paths(graph, weights, ways, window, wanted + 1, limit)
-            paths = _with_room(paths, count + len(values), used + len(events))
-            for at in range(len(values)):
-                paths.board[count], paths.value[count] = key, values[at]
-                count += 1
-                paths.offsets[count] = used + offsets[at + 1]
-                if size <= wanted:
-                    if size == len(heap):
-                        longer = np.empty(min(2 * size, wanted + 1), heap.dtype)
-                        longer[:size] = heap
-                        heap = longer
-                    heap[size] = values[at]
-                    _swim_up(heap, size, sign)
-                    size += 1
-                elif values[at] * sign < heap[0] * sign:
-                    heap[0] = values[at]
-                    _sink_down(heap, size, sign)
-            paths.event[used : used + len(events)], paths.state[used : used + len(events)] = events, path_states
-            used += len(events)
-    return paths, count, opened
-
-
-@njit(nogil=True)
-def first_of_windows(
-    graph: RankedGraph, weights: EventWeights, ranges: Ranges, limits: tuple[Array, Array, Array], blank: Array,
-    slack: float, standings: Standings, longest: int, offers: Offers,
-) -> tuple[PathsOfBoards, int]:  # fmt: skip
-    """By window the first matches with values between two bounds; `limits`: best, worst, and how many are wanted."""
-    states = len(graph.position)
-    best, worst, wanted = limits
-    rest, there = np.empty(states * longest + 1, weights.value.dtype), np.empty(states * longest + 1, np.bool_)
-    paths, count = no_paths(weights.value), 0
-    for board in range(len(ranges.low)):
-        low, high = ranges.low[board], ranges.high[board]
-        if low >= high or wanted[board] <= 0:
-            continue
-        asked = TieBounds(best[board : board + 1], worst[board : board + 1], slack, blank)
-        sweep_backwards(rest, there, graph, weights, low, high, offers, board)
-        kept = keep_first(
-            no_matches(min(wanted[board], 64)), graph, weights, rest, there, low, high, -1, asked, standings,
-            wanted[board],
-        )  # fmt: skip
-        paths, count = _noted(paths, count, kept, board)
-    return paths, count
-
-
-@njit(nogil=True)
-def first_of_spans(
-    graph: RankedGraph, weights: EventWeights, spans: SpanBoards, possible: Array, bound: Array,
-    limits: tuple[Array, Array, Array], blank: Array, slack: float, standings: Standings, longest: int, offers: Offers,
-) -> tuple[PathsOfBoards, int]:  # fmt: skip
-    """The same by key, where every start is a window of its own."""
-    states, sign = len(graph.position), weights.sign
-    best, worst, wanted = limits
-    rest, there = np.empty(states * longest + 1, weights.value.dtype), np.empty(states * longest + 1, np.bool_)
-    paths, count, stamp = no_paths(weights.value), 0, 0
-    for key in range(len(spans.key_starts) - 1):
-        if wanted[key] <= 0:
-            continue
-        asked = TieBounds(best[key : key + 1], worst[key : key + 1], slack, blank)
-        kept = no_matches(min(wanted[key], 64))
-        for first in range(spans.key_starts[key], spans.key_starts[key + 1]):
-            if not possible[first] or worst[key] * sign + slack < bound[first] * sign:
-                continue
-            if kept.place[0] == wanted[key]:
-                last = kept.events[kept.place[1], 0]
-                if standings.moment[first] > standings.moment[last]:
-                    break
-            stamp += 1
-            high = spans.limit[first]
-            sweep_backwards(rest, there, graph, weights, first, high, offers, stamp)
-            kept = keep_first(
-                kept, graph, weights, rest, there, first, high, first, asked, standings, wanted[key]
-            )  # fmt: skip
-        paths, count = _noted(paths, count, kept, key)
-    return paths, count
-
-
-@njit(nogil=True)
-def _noted(paths: PathsOfBoards, count: int, kept: FirstMatches, board: int) -> tuple[PathsOfBoards, int]:
-    """PathsOfBoards with the matches that were kept for a board; their values are not needed any more."""
+def _with_first(paths: PathsOfBoards, count: int, kept: FirstMatches, board: int) -> Any:
+    """Paths with the matches that were kept for a board, and their number."""
     used = paths.offsets[count]
-    for row in range(kept.place[0]):
+    for row in range(kept.place[COUNT]):
         length = kept.length[row]
         paths = _with_room(paths, count + 1, used + length)
         for at in range(length):
@@ -299,8 +282,8 @@ def ranges_of(block: Block, window: Window) -> tuple[Ranges, Array | None]:
     return Ranges(block.not_before(key, start), block.not_before(key, start + window.within)), start
 
 
-def spans_of(block: Block, window: Window) -> tuple[SpanBoards, int]:
-    """Keys, the limits of their starts and the panes in which these lie; and the most events of a span."""
+def spans_of(block: Block, window: Window) -> SpanBoards:
+    """Keys, the limits of their starts and the panes in which these lie."""
     assert window.within is not None
     limit = horizons(block, window)
     assert limit is not None
@@ -309,4 +292,13 @@ def spans_of(block: Block, window: Window) -> tuple[SpanBoards, int]:
     low = np.flatnonzero(np.r_[True, fresh][: len(block)])
     end = np.r_[low[1:], len(block)]
     high = block.not_before(block.key[low], (pane[low] + 2) * window.within)
-    return SpanBoards(block.key_starts, limit, low, end, high), int((limit - np.arange(len(block))).max(initial=1))
+    return SpanBoards(block.key_starts, limit, low, end, high)
+
+
+def events_of(low: Array, high: Array, events: int) -> Array:
+    """Which of so many events lie in some windows."""
+    change = np.zeros(events + 1, np.int64)
+    np.add.at(change, low, 1)
+    np.add.at(change, high, -1)
+    found: Array = np.cumsum(change)[:-1] > 0
+    return found

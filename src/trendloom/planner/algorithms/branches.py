@@ -122,7 +122,7 @@ def _ranking_of(plan: Plan, names: set[str]) -> Ranking | Refusal:
 
 
 def _rules_of(rules: tuple[Rule, ...], names: set[str]) -> tuple[Rule, ...] | Refusal:
-    """The conditions on a branch: one that speaks of a single event of another holds, for there is none."""
+    """The conditions on a branch: one on a single event of another branch holds, as there is none."""
     found = []
     for rule in rules:
         shape = rule.shape

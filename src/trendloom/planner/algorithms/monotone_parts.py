@@ -12,7 +12,7 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.kernels.ranking.kernel import ListingKernel
-from trendloom.kernels.ranking.parts_kernel import PART, PartsKernel, SequenceParts, directions_of
+from trendloom.kernels.ranking.parts import PART, PartsKernel, SequenceParts, directions_of
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Semantics
 from trendloom.planner.algorithms import list_matches

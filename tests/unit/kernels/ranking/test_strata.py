@@ -12,8 +12,9 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import tie_ends
-from trendloom.kernels.ranking import windows_of_strata
-from trendloom.kernels.ranking.strata import ENOUGH_TO_GUESS, GREATEST, SUM, BestPaths, Strata, best_paths, best_spans
+from trendloom.kernels.ranking import strata as strata_kernels
+from trendloom.kernels.ranking.graph import GREATEST, SUM, Strata
+from trendloom.kernels.ranking.strata import ENOUGH_TO_GUESS, BestPaths, best_paths, best_spans
 
 Array = np.ndarray[Any, Any]
 Path = tuple[int, ...]
@@ -191,10 +192,8 @@ SHAPES: dict[str, Any] = {
 def test_promising_events_of_windows(shape: str, window: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Windows of which few events matter, whose guesses are good, too low or too high."""
     random, tried = np.random.default_rng(3), Counter[bool]()
-    looked = windows_of_strata.choose_events
-    monkeypatch.setattr(
-        windows_of_strata, "choose_events", lambda *some: tried.update([found := looked(*some)]) or found
-    )
+    looked = strata_kernels.choose_events
+    monkeypatch.setattr(strata_kernels, "choose_events", lambda *some: tried.update([found := looked(*some)]) or found)
     weight = np.stack([SHAPES[shape](random, np.arange(400)) for _ in range(3)])
     events = many(400, weight, ties=2)
     low = np.arange(0, 400 - window + 1, step) // 2 * 2
@@ -209,14 +208,17 @@ def test_promising_events_of_windows(shape: str, window: int, step: int, monkeyp
 
 @pytest.mark.skipif(DEEP, reason="compiled kernels cannot be watched")
 def test_a_window_of_ties_does_not_spoil_the_guess_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
-    tables: list[object] = []
-    monkeypatch.setattr(windows_of_strata, "_search_all", lambda *some: tables.append(some))
+    sizes: list[int] = []
+    looked = strata_kernels.fill_tables
+    monkeypatch.setattr(
+        strata_kernels, "fill_tables", lambda strata, *some: sizes.append(len(strata.event)) or looked(strata, *some)
+    )
     weight = np.stack([SHAPES["tied, then even"](np.random.default_rng(4), np.arange(800)) for _ in range(3)])
     low = np.arange(0, 800, 200)
     found = best_paths(many(800, weight).strata, low, low + 200, 4, SUM)
     assert found.scores[:4].tolist() == [0.0] * 4
     assert found.scores[4] > 0.0
-    assert not tables
+    assert max(sizes) < 3 * 800
 
 
 def test_large_sums_are_exact() -> None:
