@@ -1,6 +1,6 @@
 """The common ground of all grains: what is added up, over which stretches of events, and what comes out.
 
-Every grain is a function `sweep(addends, spans, like) -> SpanTotals`: for each span (one key, one window) it adds up
+Every grain is a function `add_up(addends, spans, like) -> SpanTotals`: for each span (one key, one window) it adds up
 all matches whose events lie in the span. `like` says in which number system. Two kinds of measures exist:
 
 - *linear*: the number of matches (always lane 0 of `SpanTotals.numbers`), and sums over the occurrences of events of
@@ -18,13 +18,18 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.fenwick import words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
+from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.model.schema import Kind
+from trendloom.model.time import Window
 
 ABSENT: int = 2**63 - 1
 EMPTY: int = 2**63 - 2
@@ -184,3 +189,137 @@ def _at(positions: int, listed: list[tuple[int, ...]]) -> Array:
     for row, some in enumerate(listed):
         found[row, list(some)] = True
     return found
+
+
+# Which stretches of events have a result: one per key and window that holds enough events for a match.
+#
+# Cost: O(keys + windows · log(events of a window)); windows without events cost nothing.
+
+
+def spans_of(block: Block, window: Window, least: int = 1) -> Spans:
+    """All keys and windows with at least `least` events, by key and start."""
+    check_range(block.time, window)
+    return spans_between(block.key_starts, block.time, window, least)
+
+
+def spans_between(key_starts: Array, time: Array, window: Window, least: int = 1) -> Spans:
+    """The same for anything that is sorted by key and time."""
+    if window.within is None or window.slide is None:
+        keys = np.flatnonzero(np.diff(key_starts) >= max(least, 1))
+        return Spans(keys, np.zeros(len(keys), np.int64), key_starts[keys], key_starts[keys + 1])
+    found = _spans(key_starts, time, window.within, window.slide, max(least, 1))
+    return Spans(*(np.ascontiguousarray(column) for column in found.T))
+
+
+@njit(nogil=True)
+def not_before(time: Array, at: int, end: int, bound: int) -> int:
+    """The first event from `at` on whose time is at least `bound`, by galloping. O(log distance)."""
+    if at >= end or time[at] >= bound:
+        return at
+    jump, low = 1, at
+    while low + jump < end and time[low + jump] < bound:
+        low += jump
+        jump *= 2
+    high = min(low + jump, end)
+    while high - low > 1:
+        middle = (low + high) // 2
+        if time[middle] < bound:
+            low = middle
+        else:
+            high = middle
+    return high
+
+
+@njit(nogil=True)
+def grown(found: Array, count: int) -> Array:
+    """The table, or one twice as long with the same rows if it is full. (A slice would take seconds to compile.)"""
+    if count < len(found):
+        return found
+    more = np.empty((2 * len(found), found.shape[1]), np.int64)
+    for row in range(count):
+        for column in range(found.shape[1]):
+            more[row, column] = found[row, column]
+    return more
+
+
+@njit(nogil=True)
+def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) -> Array:
+    """(key, start, low, high) of every window with enough events; windows between events are jumped over."""
+    found = np.empty((16, 4), np.int64)
+    count = 0
+    for key in range(len(key_starts) - 1):
+        low = high = key_starts[key]
+        end = key_starts[key + 1]
+        number = (time[low] - within) // slide + 1 if low < end else 0
+        while low < end:
+            number = max(number, (time[low] - within) // slide + 1)
+            start = number * slide
+            low = not_before(time, low, end, start)
+            high = not_before(time, max(low, high), end, start + within)
+            if high - low >= least:
+                found = grown(found, count)
+                found[count, 0], found[count, 1], found[count, 2], found[count, 3] = key, start, low, high
+                count += 1
+            number += 1
+    return found[:count]
+
+
+# Results of adding up: one number or value per measure, key and window; and measures as weights of events.
+
+
+DIGIT = 60
+"""Bits of the digits in which integers beyond 64 bits are weighed."""
+
+
+def totals_of(
+    spec: AggregationSpec, key: Array, start: Array, matches: Amounts, values: dict[str, Amounts | Vector]
+) -> Totals:
+    """The results that have a match."""
+    values |= {m.name: matches for m in spec.measures if m.function == "matches"}
+    return Totals(key, start, values).take(np.flatnonzero(matches.values != 0))
+
+
+# ------------------------------------------------------------------------------------------------ weights
+
+
+def linear_of(
+    measures: tuple[Measure, ...], block: Block, *, doubles: bool = False
+) -> tuple[list[Linear], dict[str, list[int]]]:
+    """The linear measures, and for each measure the lanes that hold its digits, the lowest first."""
+    found: list[Linear] = []
+    lanes: dict[str, list[int]] = {}
+    for measure in measures:
+        weights = weights_of(measure, block, doubles=doubles)
+        lanes[measure.name] = list(range(len(found) + 1, len(found) + 1 + len(weights)))
+        found += [Linear(measure.positions or (), weight) for weight in weights]
+    return found, lanes
+
+
+def weights_of(measure: Measure, block: Block, *, doubles: bool) -> list[Array | None]:
+    """What the events of a block weigh in a measure, digit by digit, the lowest first; None: each counts one."""
+    if measure.column is None:
+        return [None]
+    column = block.columns[measure.column]
+    if measure.function == "count":
+        return [None if column.valid is None else column.valid.astype(np.int64)]
+    values = column.values
+    if doubles and values.dtype != np.float64:
+        values = as_doubles(values, column.scale)
+    if column.valid is not None:
+        values = np.where(column.valid, values, 0)
+    if values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    if values.dtype != object:
+        return [values]
+    count = max(1, max((int(value).bit_length() for value in values), default=0) // DIGIT + 1)
+    mask = (1 << DIGIT) - 1
+    digits = [np.array([(v >> DIGIT * d) & mask for v in values], np.int64) for d in range(count - 1)]
+    return [*digits, np.array([v >> DIGIT * (count - 1) for v in values], np.int64)]
+
+
+def from_digits(amounts: list[Amounts], lanes: list[int]) -> Amounts:
+    """A measure out of the lanes that hold its digits."""
+    if len(lanes) == 1:
+        return amounts[lanes[0]]
+    parts = [amounts[lane].values.astype(object) << DIGIT * digit for digit, lane in enumerate(lanes)]
+    return Amounts(sum(parts[1:], parts[0]))

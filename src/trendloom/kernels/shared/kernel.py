@@ -13,17 +13,16 @@ import pyarrow as pa
 from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.measures import sortable
-from trendloom.kernels.aggregate.results import weights_of
+from trendloom.kernels.aggregate.measures import sortable, weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Kernel, OnProgress
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts, Totals, Widening
+from trendloom.kernels.shared import FOREVER, CountedQuery, SharedSteps
+from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
-from trendloom.kernels.shared.results import SweptQuery
-from trendloom.kernels.shared.steps import FOREVER, CountedQuery, SharedSteps
 from trendloom.kernels.shared.sweep import sweep_queries
 
 # Exact numbers beyond 62 bits out of two sweeps: one wraps around at 2^64, the other has doubles.

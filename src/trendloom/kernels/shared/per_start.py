@@ -18,7 +18,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.shared.steps import FOREVER
+from trendloom.kernels.shared import FOREVER
 
 SPACE = 62
 MARGIN = 8

@@ -22,8 +22,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.shared.per_start import SegmentProgram
-from trendloom.kernels.shared.steps import (
+from trendloom.kernels.shared import (
     CountedQuery,
     CountedStep,
     Family,
@@ -33,6 +32,7 @@ from trendloom.kernels.shared.steps import (
     slide,
     within,
 )
+from trendloom.kernels.shared.per_start import SegmentProgram
 
 INTEGER, DOUBLE, LEAST = 0, 1, 2
 """What a cell holds."""

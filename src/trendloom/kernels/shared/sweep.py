@@ -22,11 +22,22 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.shared.events import ADD, COMBINE, NOTE, PLAIN, RESET, ShownEvents, show
+from trendloom.kernels.shared import FOREVER
+from trendloom.kernels.shared.events import (
+    ADD,
+    COMBINE,
+    HEAD,
+    NOTE,
+    PLAIN,
+    RESET,
+    ShownEvents,
+    SweptQuery,
+    no_results,
+    results_by_query,
+    show,
+)
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, combine, extend, forget_starts, starts_of
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram
-from trendloom.kernels.shared.results import HEAD, SweptQuery, no_results, results_by_query
-from trendloom.kernels.shared.steps import FOREVER
 
 NEVER = -(2**62)
 FIRST_ROWS = 1 << 16

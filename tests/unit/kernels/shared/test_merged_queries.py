@@ -8,9 +8,9 @@ import pytest
 
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.shared import CountedQuery, CountedStep, SharedSteps, families_of
 from trendloom.kernels.shared.events import MOST_KINDS, distinct
 from trendloom.kernels.shared.program import merge_queries
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, SharedSteps, families_of
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.time import Window
 from trendloom.options import Options

@@ -17,8 +17,18 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
-from trendloom.kernels.aggregate.event_grained.moves import FREE, EventTerms, MoveGraph
-from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
+from trendloom.kernels.aggregate.event_grained.structures import (
+    FREE,
+    HASH,
+    NESTED,
+    SOURCE,
+    SUM,
+    TARGET,
+    TREE,
+    Arms,
+    EventTerms,
+    MoveGraph,
+)
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
 from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled

@@ -17,8 +17,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.interpreted_sweep import sweep_interpreted
-from trendloom.kernels.aggregate.event_grained.moves import FREE, NEVER, EventTerms, MoveGraph
-from trendloom.kernels.aggregate.event_grained.structures import HASH, SUM, Arms
+from trendloom.kernels.aggregate.event_grained.structures import FREE, HASH, NEVER, SUM, Arms, EventTerms, MoveGraph
 from trendloom.kernels.aggregate.event_grained.tree_places import (
     Places,
     erase_item,

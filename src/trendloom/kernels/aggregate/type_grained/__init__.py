@@ -1,0 +1,307 @@
+"""Type-grained aggregation: one running aggregate per position, however many matches it stands for.
+
+Without predicates on adjacent events every event is a small matrix on the aggregates (`program`), so a stretch of
+events is a matrix too. Windows that do not overlap carry one vector through their events; windows that overlap share
+the matrices of their panes (`panes`), whichever costs less. The same algebra serves skip-till-next-match and
+contiguous, where one number per position counts the runs that wait there (pattern-grained).
+
+Cost: O(events · terms) for windows that do not overlap; O(events · terms · columns / SIMD width + panes · slots³)
+otherwise.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from trendloom.expr.arrays import Array
+from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals, grown, not_before
+from trendloom.kernels.aggregate.program import Program
+from trendloom.kernels.aggregate.type_grained.matrices import (
+    LONGEST_WORD,
+    InstantKinds,
+    Kinds,
+    Matrices,
+    flat,
+    instant_kinds_of,
+    kinds_of,
+    one_per_instant,
+    terms_of,
+    words_of,
+)
+from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
+from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedInstantKinds, advance, advance_least
+from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
+from trendloom.kernels.jit.compiled import njit
+
+MANY_POINTS = 64
+"""Of one in so many points in time and more the numbers are looked up in a table of all, not searched for."""
+WORTH_WORDS = 200_000
+"""Events from which on the matrices of words pay for themselves."""
+
+
+FEW_STEPS = 1 << 21
+"""Events of all windows, up to which windows are walked one by one: that takes milliseconds, and less to compile."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """The events and tables of a block to be added up, ready to be run in any number system."""
+
+    addends: Addends
+
+    @cached_property
+    def program(self) -> Program:
+        return Program(self.addends.automaton)
+
+    @cached_property
+    def kinds(self) -> Kinds:
+        return kinds_of(one_per_instant(self.addends.block, self.addends.spec.pattern_spec.hidden))
+
+    @cached_property
+    def matrices(self) -> Matrices:
+        return Matrices(self.program, self.addends, self.kinds.positions)
+
+    @cached_property
+    def instant_kinds(self) -> InstantKinds | None:
+        """Points in time as letters, where there are ties and no event has a weight of its own."""
+        if len(self.kinds.own) == 0 or len(self.addends.weights):
+            return None
+        return instant_kinds_of(self.addends.block, self.kinds)
+
+    @cached_property
+    def by_event(self) -> tuple[TimedInstantKinds, Steps]:
+        """For what goes from event to event: weights and least values."""
+        kinds, matrices = self.kinds, self.matrices
+        start, offset = np.zeros(0, np.int64), np.zeros(2, np.int64)
+        events = TimedInstantKinds(
+            kinds.code, kinds.tied, start, kinds.own, kinds.union, self.addends.block.instant, self.addends.weights
+        )
+        order = np.array(self.program.order, np.int64)
+        kept, entered, instant_kinds = matrices.kept(), matrices.entered(), len(kinds.positions)
+        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, instant_kinds, kept, entered, order, matrices.size)
+        return events, steps
+
+    @cached_property
+    def by_time(self) -> tuple[TimedInstantKinds, Steps]:
+        """For numbers: letters, and words of them where the stream is long enough."""
+        events, steps = self.by_event
+        matrices, instant_kinds = self.matrices, self.instant_kinds
+        if len(self.addends.weights):
+            return _without_ties(events), steps
+        counts = [{kind: 1} for kind in range(len(matrices.kinds))] if instant_kinds is None else instant_kinds.counts
+        alphabet = [matrices.letter(each) for each in counts]
+        steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
+        if len(self.addends.block) >= WORTH_WORDS:
+            words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
+            steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
+            steps = steps._replace(offset=offset, instant_kinds=len(counts))
+        if instant_kinds is not None:
+            events = events._replace(code=instant_kinds.code, tied=instant_kinds.tied, start=instant_kinds.start)
+        return _without_ties(events), steps
+
+    def points(self, events: Array) -> Array:
+        """Indices of events, each the first of its time, as points in time."""
+        if self.instant_kinds is None:
+            return events
+        start = self.instant_kinds.start
+        if len(events) < len(start) // MANY_POINTS:
+            return np.searchsorted(start, events)
+        before = np.zeros(int(start[-1]) + 1, np.int32 if len(start) < 2**31 else np.int64)
+        before[start[1:]] = 1
+        found: Array = np.cumsum(before, out=before)[events]
+        return found.astype(np.int64)
+
+    @cached_property
+    def shape(self) -> MatrixLayout:
+        program, slots = self.program, len(self.program.slots)
+        grows = np.ones(slots, np.bool_)
+        grows[list(program.sources)] = False
+        begin = program.sources.index(program.begin)
+        columns, accepts = np.array(program.sources, np.int64), np.array(program.accepts, np.int64)
+        return MatrixLayout(slots, self.addends.linear, columns, grows, begin, accepts)
+
+    @cached_property
+    def valued(self) -> Array:
+        """[extreme, slot]: whether events that enter a slot bring a value along."""
+        found = np.zeros((self.addends.extremes, len(self.program.slots)), np.bool_)
+        for slot, position in enumerate(self.program.position_of):
+            if position >= 0:
+                found[:, slot] = self.addends.valued[:, position]
+        return found
+
+
+def _without_ties(events: TimedInstantKinds) -> TimedInstantKinds:
+    """The same events; without what ties need where each has a letter."""
+    return events if (events.code == events.tied).any() else events._replace(own=None, union=None)
+
+
+def add_up(addends: Addends, spans: Spans, numbers: Numbers) -> SpanTotals:
+    """Add up all matches of every span; `numbers` says in which system."""
+    return run(Prepared(addends), spans, numbers)
+
+
+def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> SpanTotals:
+    """As `add_up`; `panes` forces windows as products of panes, or one by one."""
+    addends = prepared.addends
+    found = SpanTotals(
+        zeros_like(numbers, len(spans), addends.linear + 1),
+        np.zeros(len(spans), np.bool_),
+        np.full((len(spans), addends.extremes), ABSENT),
+    )
+    if panes is None:
+        panes = _worth_panes(prepared, spans)
+    if len(spans) == 0:
+        return found
+    size = prepared.shape.slots * (addends.linear + 1)
+    if not panes:
+        each = _roomy_each if isinstance(numbers, Limbs) else _lean_each
+        each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
+             *prepared.by_time, zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1))  # fmt: skip
+        if addends.extremes:
+            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, addends.values,
+                        prepared.valued)  # fmt: skip
+        return found
+    window = addends.spec.pattern_spec.window
+    assert window.within is not None
+    assert window.slide is not None
+    pieces = pieces_of(addends.block, math.gcd(window.within, window.slide))
+    needed = np.unique(spans.key)
+    if len(needed) < addends.block.keys:
+        pieces = pieces[np.isin(np.searchsorted(addends.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
+    matrices, bad, least = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
+    first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
+    slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, least, prepared.shape)
+    return found
+
+
+def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tuple[Numbers, Array, Array]:
+    """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
+    shape, addends = prepared.shape, prepared.addends
+    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
+    matrices = zeros_like(numbers, len(begin) * size, lanes)
+    bad = np.zeros(len(begin), np.bool_)
+    least = np.empty((addends.extremes, len(begin), shape.slots, lanes), np.int64)
+    reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
+    reducing(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time,
+             zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes))  # fmt: skip
+    if addends.extremes:
+        _reduce_least(least, begin, end, shape, *prepared.by_event, addends.values, prepared.valued)
+    return matrices, bad, least
+
+
+def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
+    """Whether matrices of panes cost less than walking through every window."""
+    window = prepared.addends.spec.pattern_spec.window
+    if window.slide is None or window.within is None or window.within <= window.slide or len(spans) == 0:
+        return False
+    columns, slots = len(prepared.shape.columns), prepared.shape.slots
+    walked = int((spans.high - spans.low).sum())
+    if walked <= FEW_STEPS:
+        return False
+    events = len(prepared.addends.block)
+    steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
+    panes = min(events, (steps + 1) * len(np.unique(spans.key)))
+    return events * (1 + columns / 8) + (panes + len(spans)) * slots * columns * columns < walked
+
+
+def pieces_of(block: Block, pane: int) -> Array:
+    """The stretches of events that lie in one pane, [begin, end] each."""
+    found: Array = _pieces(block.key_starts, block.time, pane)
+    return found
+
+
+@njit(nogil=True)
+def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
+    found = np.empty((16, 2), np.int64)
+    count = 0
+    for key in range(len(key_starts) - 1):
+        at, end = key_starts[key], key_starts[key + 1]
+        while at < end:
+            high = not_before(time, at, end, (time[at] // pane + 1) * pane)
+            found = grown(found, count)
+            found[count, 0], found[count, 1] = at, high
+            count += 1
+            at = high
+    return found[:count]
+
+
+def _each(
+    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds,
+    steps: Steps, rows: Numbers, spare: Numbers,
+) -> None:  # fmt: skip
+    """One vector through the points in time of every span."""
+    for span in range(len(low)):
+        for row in range(steps.size):
+            clear(rows, row)
+        add_unit(rows, shape.columns[shape.begin], 0, 1)
+        advance(rows, spare, low[span], high[span], steps, events)
+        give_out(out, span, rows, 0, shape)
+        bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
+
+
+@njit(nogil=True)
+def _each_least(
+    out: Array,
+    low: Array,
+    high: Array,
+    shape: MatrixLayout,
+    events: TimedInstantKinds,
+    steps: Steps,
+    values: Array,
+    valued: Array,
+) -> None:
+    least, spare = np.empty((shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
+    for span in range(len(low)):
+        for x in range(len(values)):
+            least[:] = ABSENT
+            least[shape.columns[shape.begin], 0] = EMPTY
+            advance_least(least, spare, low[span], high[span], steps, events, values[x], valued[x])
+            out[span, x] = accepted_least(least, shape)
+
+
+def _reduce(
+    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedInstantKinds,
+    steps: Steps, rows: Numbers, spare: Numbers,
+) -> None:  # fmt: skip
+    """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
+    lanes = len(shape.columns)
+    for piece in range(len(begin)):
+        for row in range(steps.size):
+            clear(rows, row)
+        for lane in range(lanes):
+            add_unit(rows, shape.columns[lane], lane, 1)
+        advance(rows, spare, begin[piece], end[piece], steps, events)
+        for row in range(steps.size):
+            copy(matrices, piece * steps.size + row, rows, row)
+        bad[piece] = any_spilled(rows) | any_spilled(spare)
+
+
+_lean_each = njit(**LEAN)(_each)
+_roomy_each = njit(nogil=True)(_each)
+_lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
+
+
+@njit(nogil=True)
+def _reduce_least(
+    least: Array,
+    begin: Array,
+    end: Array,
+    shape: MatrixLayout,
+    events: TimedInstantKinds,
+    steps: Steps,
+    values: Array,
+    valued: Array,
+) -> None:
+    spare = np.empty((2 * shape.slots, len(shape.columns)), np.int64)
+    for piece in range(len(begin)):
+        for x in range(len(values)):
+            mine = least[x, piece]
+            mine[:] = ABSENT
+            for lane in range(len(shape.columns)):
+                mine[shape.columns[lane], lane] = EMPTY
+            advance_least(mine, spare, begin[piece], end[piece], steps, events, values[x], valued[x])

@@ -18,11 +18,20 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
-from trendloom.kernels.aggregate.results import linear_of, totals_of
-from trendloom.kernels.aggregate.spans import spans_between
+from trendloom.kernels.aggregate.measures import (
+    ABSENT,
+    Addends,
+    Sortable,
+    Spans,
+    SpanTotals,
+    linear_of,
+    prepare,
+    sortable,
+    spans_between,
+    totals_of,
+)
+from trendloom.kernels.aggregate.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, any_spilled, compose, compose_least, slide
-from trendloom.kernels.aggregate.type_grained.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.aggregate.widening import Layout, bits_of, layout_of, repeat_wider, words_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
