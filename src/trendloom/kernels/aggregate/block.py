@@ -1,6 +1,6 @@
-"""Add up a block: weigh the measures, run the grain in the number systems that they ask for, collect the results.
+"""Add up a block: weigh the measures, run the grain in the number systems that they need, collect the results.
 
-Cost: that of the grain, once or twice (see `widen`).
+Cost: that of the grain, once or twice (see `widening`).
 """
 
 from __future__ import annotations
@@ -126,7 +126,8 @@ def aggregate(
 ) -> Iterator[Totals]:  # fmt: skip
     """All results of a block; with a pivot in parts that add up. `block.columns` holds all columns used.
 
-    `starts`: only windows that start from the one time on and before the other. `widening` hears of long numbers.
+    `starts`: only windows that start from the one time on and before the other. `widening` is called before long
+    numbers are computed.
     """
     if spec.pivot is None:
         yield _aggregate(spec, block, numeric, starts, widening)
@@ -175,7 +176,7 @@ class Swept:
         return event_grained.add_up(self.addends, spans, numbers)
 
     def without_least(self) -> Swept:
-        return Swept(replace(self.addends, values=self.addends.values[:0], valued=self.addends.valued[:0]))
+        return Swept(self.addends.without_least())
 
 
 # How many matches there are, without finding them: in doubles, exact below 2^53.
@@ -236,40 +237,38 @@ class Count:
         """The numbers of all windows and keys that have any; None where nothing is counted."""
         if crude_bound(self.pattern_spec, block) <= WORTH_COUNTING or self.steps(block) > MOST_STEPS:
             return None
-        return self._numbers(block)
+        return _by_window(self.aggregation, block)
 
     def total(self, block: Block) -> Expected | None:
         """The number of matches, however few; None where counting takes too long."""
         if self.steps(block) > MOST_STEPS:
             return None
-        return Expected(float(self._numbers(block).sum()), self.exact)
+        return Expected(float(_by_window(self.aggregation, block).sum()), self.exact)
 
     def steps(self, block: Block) -> int:
         """How many events counting looks at: those around each pivot, if conditions between distant events need it."""
         pivot = self.aggregation.pivot
         return len(block) if pivot is None else pivoted(block, pivot, self.aggregation.pattern_spec.window)
 
-    def _numbers(self, block: Block) -> Array:
-        return _by_window(self.aggregation, block)
-
-
-def _total(aggregation: AggregationSpec, block: Block) -> float:
-    with np.errstate(over="ignore"):
-        return float(_by_window(aggregation, block).sum())
-
 
 def _by_window(aggregation: AggregationSpec, block: Block) -> Array:
-    parts = [_numbers(totals.values["matches"]) for totals in aggregate(aggregation, block, "float")]
+    """The numbers of matches of all windows and keys that have any; infinite beyond the doubles."""
+    parts = [_doubles(totals.values["matches"]) for totals in aggregate(aggregation, block, "float")]
     return np.concatenate([np.zeros(0), *parts])
 
 
-def _numbers(amounts: Amounts | Vector) -> Array:
+def _doubles(amounts: Amounts | Vector) -> Array:
     assert isinstance(amounts, Amounts)
     values = amounts.values.astype(np.float64)
     if amounts.exponent is not None:
         with np.errstate(over="ignore"):
             values = np.ldexp(values, np.minimum(amounts.exponent, 1 << 20).astype(np.int32))
     return values
+
+
+def _total(aggregation: AggregationSpec, block: Block) -> float:
+    with np.errstate(over="ignore"):
+        return float(_by_window(aggregation, block).sum())
 
 
 def crude_bound(pattern_spec: PatternSpec, block: Block) -> float:

@@ -1,7 +1,7 @@
 """The common ground of all grains: what is added up, over which stretches of events, and what comes out.
 
 Every grain is a function `add_up(addends, spans, like) -> SpanTotals`: for each span (one key, one window) it adds up
-all matches whose events lie in the span. `like` says in which number system. Two kinds of measures exist:
+all matches whose events lie in the span, in the number system of `like`. Two kinds of measures exist:
 
 - *linear*: the number of matches (always lane 0 of `SpanTotals.numbers`), and sums over the occurrences of events of
   `weight` (1 for COUNT). With c the matches that reach an event, the event adds weight · c to the sum;
@@ -11,7 +11,8 @@ all matches whose events lie in the span. `like` says in which number system. Tw
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -21,15 +22,17 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.fenwick import words_of
-from trendloom.kernels.columns.numbers import Numbers, zeros
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides, zeros_like
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
+from trendloom.kernels.matching.expansion import Expansion
+from trendloom.kernels.matching.gaps import Gaps
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
+from trendloom.pattern.template import Crossings
 
 ABSENT: int = 2**63 - 1
 EMPTY: int = 2**63 - 2
@@ -97,14 +100,86 @@ class Addends:
     def extremes(self) -> int:
         return len(self.values)
 
+    def without_least(self) -> Addends:
+        """The same without least values."""
+        return replace(self, values=self.values[:0], valued=self.valued[:0])
+
 
 def no_totals(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
     """Totals of spans in which nothing was found yet, in the number system of `like`."""
-    return SpanTotals(
-        zeros(type(like), len(spans), 1 + addends.linear, words_of(like)),
-        np.zeros(len(spans), np.bool_),
-        np.full((len(spans), addends.extremes), ABSENT),
-    )
+    return empty_totals(like, len(spans), 1 + addends.linear, addends.extremes)
+
+
+def empty_totals(like: Numbers, count: int, lanes: int, extremes: int) -> SpanTotals:
+    """Totals of so many spans without a match, in the number system of `like`."""
+    return SpanTotals(zeros_like(like, count, lanes), np.zeros(count, np.bool_), np.full((count, extremes), ABSENT))
+
+
+class EventTerms(NamedTuple):
+    """What every event adds by itself: see `Addends`, by state instead of position."""
+
+    weights: Array
+    weight_of: Array
+    weighs: Array  # [measure, state]
+    values: Array
+    valued: Array  # [extreme, state]
+
+
+def terms_of(addends: Addends, like: Numbers) -> EventTerms:
+    """Weights of inexact systems are doubles: one version to compile for each system."""
+    weights = addends.weights if isinstance(like, Wides | Limbs) else addends.weights.astype(np.float64)
+    position_of = list(addends.automaton.spec.scopes[0].template.position_of)
+    weighs, valued = (np.ascontiguousarray(one[:, position_of]) for one in (addends.weighs, addends.valued))
+    return EventTerms(weights, addends.weight_of, weighs, addends.values, valued)
+
+
+NEVER, FREE = -2, -1
+"""Instead of a bar: no match starts (ends) here; no NOT has to be checked."""
+
+
+class Bars:
+    """NOTs as *bars*, one column for the NOTs of a step.
+
+    A NOT is a threshold in time (see `matching.gaps`): between events e and f it holds iff the latest start of its
+    matches that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the
+    bar of a step is the least over its ways of the greatest over their NOTs: e passes if
+    tie_end[e] > bar[tie_start[f]].
+    Bars never fall. The same column decides leading NOTs (against the span's begin) and trailing ones (at its end). A
+    NOT that depends on one of the two events has no bar: it is one of the pairs (see `EmptyGap`).
+    """
+
+    def __init__(self, addends: Addends) -> None:
+        block, automaton = addends.block, addends.automaton
+        self._events, self._template = len(block), automaton.spec.scopes[0].template
+        self._gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+        self._columns: list[Array] = []
+        self._rows: dict[frozenset[frozenset[int]], int] = {}
+
+    def row(self, ways: Iterable[Crossings]) -> int:
+        """The row of the bar of some ways in the table, or FREE."""
+        scopes = frozenset(self._gaps.automaton.thresholds_of(way) for way in ways)
+        if frozenset() in scopes:
+            return FREE
+        if scopes not in self._rows:
+            self._rows[scopes] = len(self._columns)
+            ended = [np.maximum.reduce([self._gaps.threshold(scope) for scope in way]) for way in scopes]
+            self._columns.append(np.minimum.reduce(ended))
+        return self._rows[scopes]
+
+    def lead(self) -> Array:
+        """By state the bar before a match that begins there, or NEVER."""
+        found = np.full(len(self._template.position_of), NEVER)
+        for step in self._gaps.automaton.starts[0]:
+            found[step.target] = self.row(step.ways)
+        return found
+
+    def trail(self) -> Array:
+        """By state the bar after a match that ends there, or NEVER."""
+        return np.array([self.row(ways) if ways else NEVER for ways in self._template.accepts], np.int64)
+
+    def table(self) -> Array:
+        """All bars, [row, event], at each event and at the end of the block."""
+        return np.stack(self._columns) if self._columns else np.zeros((0, self._events + 1), np.int64)
 
 
 @dataclass(frozen=True, eq=False)

@@ -112,7 +112,7 @@ def family_of(windows: Iterable[Window], *, backwards: bool = False) -> Family |
 
 
 def families_of(queries: Sequence[CountedQuery], *, backwards: bool = False) -> list[Family]:
-    """The windows of all queries in families, so that there is little to add: windows join one by one, or stay alone.
+    """The windows of all queries in families, chosen to add little: windows join one by one, or stay alone.
 
     Cost: O(windows²) unions of prefixes.
     """

@@ -21,7 +21,7 @@ from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, 
 
 
 MOST_KINDS = 1 << 12
-"""Kinds of events that are told apart by a table."""
+"""Kinds of events that are numbered in a hash table; more are sorted."""
 SLOT_BITS = 14
 SLOTS = 1 << SLOT_BITS
 
@@ -72,7 +72,7 @@ def _number(words: Any, known: Any, codes: Any, listed: Any) -> Any:
 
 RESET, ADD, PLAIN, NOTE, COMBINE = range(5)
 """What an event does: empty a cell, add to it, add one other cell of integers to it, stand at a position of a segment,
-ask for the outcome of one."""
+make the outcome of one."""
 
 
 class ShownEvents(NamedTuple):
@@ -230,7 +230,7 @@ class SweptQuery:
 
 
 def no_results(merged: MergedQueries) -> list[SweptQuery]:
-    """What there is without events."""
+    """The results of no events."""
     nothing = np.zeros(0, np.int64)
     return [SweptQuery(nothing, nothing, _no_numbers(merged, query), False) for query in range(len(merged))]
 

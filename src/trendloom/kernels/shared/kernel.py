@@ -19,7 +19,7 @@ from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals, Widening
+from trendloom.kernels.contract.totals import Amounts, Totals, Widening, doubles_as_amounts
 from trendloom.kernels.shared import FOREVER, CountedQuery, SharedSteps
 from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
@@ -27,9 +27,9 @@ from trendloom.kernels.shared.sweep import sweep_queries
 
 # Exact numbers beyond 62 bits out of two sweeps: one wraps around at 2^64, the other has doubles.
 #
-# A double says how large a number is, up to an error that is known; what wraps around says which of the integers near
-# it it is. Additions and products of numbers that are not negative err by one part in 2^53 each, so after n of them in
-# a row the relative error is below n · 2^-53, and a number is certain as long as that is less than half of 2^64.
+# A double is near a number, up to an error that can be bounded; what wraps around decides which of the integers near
+# it is the number. Additions and products of numbers that are not negative err by one part in 2^53 each, so after n of
+# them in a row the relative error is below n · 2^-53, and a number is certain while that is less than half of 2^64.
 #
 # Cost: one more sweep for the queries whose numbers are too large, and Python integers for their results.
 
@@ -86,7 +86,7 @@ def _aligned(low: SweptQuery, near: SweptQuery, numbers: Array) -> Array:
 
 
 def _joined(low: Array, near: Array, error: float) -> Array | None:
-    """The integers near doubles, or None where an error is too large to tell."""
+    """The integers near doubles, or None where the error is too large to decide."""
     if len(near) and float(near.max()) * error >= MARGIN:
         return None
     wraps = np.rint((near - low.astype(np.float64)) / WRAP)
@@ -128,7 +128,7 @@ class SharedState:
 
 @dataclass(frozen=True)
 class SharedKernel:
-    """Counts sequences in one sweep; `asked`: by the number of a letter what it asks of an event.
+    """Counts sequences in one sweep; `asked`: by the number of a letter its condition on an event.
 
     Positions of a block are letters. `backwards`: the sweep begins at the end of the stream. `segments`: what is
     counted for each START event, where numbers are exact. `numeric`: exact, float or log numbers. `apart`: the queries
@@ -241,29 +241,29 @@ class SharedKernel:
             wide = dict(zip(spilled, widen(queries, list(spilled.values()), block, bits), strict=True))
         known = [wide.get(number, one) for number, one in enumerate(found)]
         pairs = zip(self.queries, known, strict=True)
-        return [None if one is None else self._totals(query, one, block) for query, one in pairs]
+        return [None if one is None else _totals(query, one, block) for query, one in pairs]
 
-    def _totals(self, query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
-        matches, *measured = found.numbers
-        values: dict[str, Amounts | Vector] = {
-            name: self._amounts(_multiplied(matches, times)) for name, times in query.multiples
-        }
-        for one, numbers in zip(query.measures, measured, strict=True):
-            values[one.measure.name] = self._measured(one.measure, numbers, block)
-        return Totals(found.key, found.start, values)
 
-    def _measured(self, measure: Measure, numbers: Array, block: Block) -> Amounts | Vector:
-        if measure.function in ("min", "max"):
-            assert measure.column is not None
-            return sortable(measure, block.columns[measure.column]).restore(numbers)
-        return self._amounts(numbers)
+def _totals(query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
+    matches, *measured = found.numbers
+    values: dict[str, Amounts | Vector] = {
+        name: _amounts(_multiplied(matches, times)) for name, times in query.multiples
+    }
+    for one, numbers in zip(query.measures, measured, strict=True):
+        values[one.measure.name] = _measured(one.measure, numbers, block)
+    return Totals(found.key, found.start, values)
 
-    def _amounts(self, numbers: Array) -> Amounts:
-        """Integers as they are; doubles as mantissa and exponent."""
-        if numbers.dtype != np.float64:
-            return Amounts(numbers)
-        mantissa, exponent = np.frexp(numbers)
-        return Amounts(mantissa, exponent.astype(np.int64))
+
+def _measured(measure: Measure, numbers: Array, block: Block) -> Amounts | Vector:
+    if measure.function in ("min", "max"):
+        assert measure.column is not None
+        return sortable(measure, block.columns[measure.column]).restore(numbers)
+    return _amounts(numbers)
+
+
+def _amounts(numbers: Array) -> Amounts:
+    """Integers as they are; doubles as mantissa and exponent."""
+    return doubles_as_amounts(numbers) if numbers.dtype == np.float64 else Amounts(numbers)
 
 
 def _multiplied(numbers: Array, times: int) -> Array:

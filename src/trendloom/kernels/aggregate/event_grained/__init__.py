@@ -21,22 +21,28 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.aggregate.event_grained.batches import Batches, Items, batches_of, items_of
 from trendloom.kernels.aggregate.event_grained.structures import (
-    FREE,
     MOST_ORDERS,
     NESTED,
     Arms,
+    Items,
     Move,
     MoveGraph,
     arms_of,
     graph_of,
+    items_of,
     moves_of,
-    terms_of,
 )
-from trendloom.kernels.aggregate.event_grained.sweep import SweepPart, Work, sweep_part
+from trendloom.kernels.aggregate.event_grained.sweep import (
+    Batches,
+    SweepPart,
+    SweepTables,
+    Work,
+    batches_of,
+    sweep_part,
+)
 from trendloom.kernels.aggregate.event_grained.tree_places import cells_of, empty_places
-from trendloom.kernels.aggregate.measures import Addends, Spans, SpanTotals, no_totals
+from trendloom.kernels.aggregate.measures import FREE, Addends, Spans, SpanTotals, no_totals, terms_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.fenwick import empty_cells
@@ -172,7 +178,7 @@ def _add_up(addends: Addends, spans: Spans, like: Numbers, most_orders: int) -> 
         if groups is None:
             groups = batches_of(spans, prepared.items, 1)
         for batches in groups:
-            prepared.sweep(spans, batches, like, found)
+            prepared.sweep(batches, like, found)
     return found
 
 
@@ -210,12 +216,12 @@ class _PreparedSweep:
             lanes //= 2
         return None
 
-    def sweep(self, spans: Spans, batches: Batches, like: Numbers, found: SpanTotals) -> None:
+    def sweep(self, batches: Batches, like: Numbers, found: SpanTotals) -> None:
         most = self._most_items(batches)
-        places = empty_places(self.arms, most, plain=self.graph.plain)
-        work, terms = self._work(batches, most, like), terms_of(self.addends, like)
+        tables = SweepTables(self.graph, terms_of(self.addends, like), self.items, self.arms)
+        work = self._work(batches, most, like)
         for part in self._parts(batches):
-            sweep_part(self.graph, terms, self.items, self.arms, places, batches, spans, work, part, found)
+            sweep_part(tables, batches, work, part, found)
 
     def _parts(self, batches: Batches) -> Iterator[SweepPart]:
         tested = [move for move in self.moves if move.tests]
@@ -248,9 +254,10 @@ class _PreparedSweep:
 
     def _work(self, batches: Batches, most: Array, like: Numbers) -> Work:
         width, extremes, lanes = 1 + self.addends.linear, self.addends.extremes, batches.lanes
-        states = len(self.graph.position)
+        states = len(self.graph.lead)
         nodes = int(cells_of(self.arms, most).sum())
         return Work(
+            empty_places(self.arms, most, plain=self.graph.plain),
             empty_cells(like, nodes, lanes, width, extremes),
             empty_cells(like, self._value_cells(batches), lanes, width, extremes),
             empty_cells(like, 1, lanes, width, extremes),

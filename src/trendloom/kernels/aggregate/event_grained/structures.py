@@ -1,8 +1,8 @@
 """Which structure adds up all predecessors that pass, for every move of the pattern: chosen from its predicates alone.
 
-A move whose predicates compare a column of the earlier event with one of the later is split into *arms*: every arm asks
-for equal classes and at most two orders, and the arms together cover the predecessors without overlap. `!=` becomes two
-arms, below and above: subtracting the equal ones from all would cancel in floating point.
+A move whose predicates compare a column of the earlier event with one of the later is split into *arms*: each
+requires equal classes and at most two orders, and together they cover the predecessors without overlap. `!=` becomes
+two arms, below and above: subtracting the equal ones from all would cancel in floating point.
 
 | predicates of a move            | structure          | cost per event  |
 |---------------------------------|--------------------|-----------------|
@@ -16,7 +16,6 @@ arms, below and above: subtracting the equal ones from all would cancel in float
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import product
 from typing import Any, NamedTuple
@@ -25,17 +24,13 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.event_grained.batches import Items
-from trendloom.kernels.aggregate.measures import Addends
+from trendloom.kernels.aggregate.measures import Addends, Bars
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys
-from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.matching.expansion import Expansion
-from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.tables import OPERATORS, Checks
 from trendloom.model.schema import Kind
-from trendloom.pattern.template import Crossings
 
 MOST_ORDERS = 2
 """Orders that the trees can answer together."""
@@ -112,6 +107,43 @@ def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tu
 # later one the *prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
 #
 # Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
+
+
+class Items(NamedTuple):
+    """Every event once for each state it can stand in, by event, then state: see `items_of`.
+
+    Kernels that keep a value per event and state walk over items instead of testing every event against every state:
+    events that fit no position of the pattern (those of a NOT) are left out. `ordinal`: among the items of its state.
+    The items of state s are `of_state[begin[s]:begin[s + 1]]`. `tie_start`, `tie_end`: by event.
+    """
+
+    event: Array
+    state: Array
+    ordinal: Array
+    of_state: Array
+    begin: Array
+    tie_start: Array
+    tie_end: Array
+
+    def of(self, state: int) -> Array:
+        """The events of the items of a state, in order."""
+        return self.event[self.of_state[self.begin[state] : self.begin[state + 1]]]
+
+
+def items_of(automaton: Automaton, block: Block) -> Items:
+    """All items of the pattern's positive part. O(items), by merging lists in order."""
+    fitting = [block.members[p] for p in automaton.spec.scopes[0].template.position_of]
+    sizes = np.array([len(events) for events in fitting], np.int64)
+    begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    event = np.concatenate(fitting).astype(np.int64)
+    state = np.repeat(np.arange(len(fitting)), sizes)
+    ordinal = np.arange(len(event)) - np.repeat(begin[:-1], sizes)
+    if len(fitting) == 1:
+        return Items(event, state, ordinal, np.arange(len(event)), begin, block.tie_start, block.tie_end)
+    order = np.argsort(event, kind="stable")
+    of_state = np.empty(len(event), np.int64)
+    of_state[order] = np.arange(len(event))
+    return Items(event[order], state[order], ordinal[order], of_state, begin, block.tie_start, block.tie_end)
 
 
 Columns = tuple[Array, Array, Array]
@@ -277,22 +309,11 @@ class _Pool:
         return np.concatenate(arrays).astype(np.int64, copy=False) if arrays else np.zeros(0, np.int64)
 
 
-# The pattern as the sweep reads it: moves by target, their structures, and *bars* for NOT.
-#
-# A NOT is a threshold in time (see `matching.gaps`): between events e and f it holds iff the latest start of its
-# matches that ended before f lies before the events after e. All NOTs of a way must hold, one way is enough; so the bar
-# of a move is the least over its ways of the greatest over their NOTs, one column: e passes if
-# tie_end[e] > bar[tie_start[f]]. Bars never fall. The same column decides leading NOTs (against the span's begin) and
-# trailing ones (at the span's end). A NOT that depends on one of the two events has no bar: it is one of the pairs that
-# structures answer (see `EmptyGap`).
-
-
-NEVER, FREE = -2, -1
-"""Instead of a bar: no match starts (ends) here; there is nothing to check."""
+# ------------------------------------------------------------------------------------ the pattern as tables
 
 
 class MoveGraph(NamedTuple):
-    """By state: `lead`, `trail`, the moves `into` it. By move: where it comes from, its bar, and how it is answered.
+    """By state: `lead`, `trail`, the moves `into` it. By move: its source, its bar (see `Bars`), how it is answered.
 
     `scanned` moves try every predecessor by `checks`, and by row `tested` of the truth table if that is not −1. All
     others gather from their `arms`. `bars[b]` is a column over the block's events and its end.
@@ -301,7 +322,6 @@ class MoveGraph(NamedTuple):
     without them: they are half of it.
     """
 
-    position: Array
     lead: Array
     trail: Array
     into_begin: Array
@@ -326,37 +346,16 @@ class MoveGraph(NamedTuple):
         return self if self.scanned.any() or len(self.bars) else self._replace(checks=None, bars=None)
 
 
-class EventTerms(NamedTuple):
-    """What every event adds by itself; see `Addends`."""
-
-    weights: Array
-    weight_of: Array
-    weighs: Array
-    values: Array
-    valued: Array
-
-
-def terms_of(addends: Addends, like: Numbers) -> EventTerms:
-    """Weights of inexact systems are doubles: one version to compile for each system."""
-    weights = addends.weights if isinstance(like, Wides | Limbs) else addends.weights.astype(np.float64)
-    return EventTerms(weights, addends.weight_of, addends.weighs, addends.values, addends.valued)
-
-
 def graph_of(addends: Addends, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> MoveGraph:
     template = addends.spec.pattern_spec.scopes[0].template
-    states = len(template.position_of)
-    bars = _Bars(addends)
-    lead = np.full(states, NEVER)
-    for step in addends.automaton.starts[0]:
-        lead[step.target] = bars.row(step.ways)
+    states, bars = len(template.position_of), Bars(addends)
     into = [[i for i, move in enumerate(moves) if move.step.target == state] for state in range(states)]
     source_of_arm = {arm: move.state for move, arms in zip(moves, arms_of_move, strict=True) for arm in arms}
     out = [[arm for arm in sorted(source_of_arm) if source_of_arm[arm] == state] for state in range(states)]
     tested = np.cumsum([bool(move.tests) for move in moves]) - 1
     return MoveGraph(
-        np.array(template.position_of, np.int64),
-        lead,
-        np.array([bars.row(ways) if ways else NEVER for ways in template.accepts], np.int64),
+        bars.lead(),
+        bars.trail(),
         *_flat(into),
         np.array([move.state for move in moves], np.int64),
         np.array([bars.row(move.step.ways) for move in moves], np.int64),
@@ -381,30 +380,6 @@ def _checks(addends: Addends, moves: list[Move], columns: Columns) -> Checks:
         addends.block.tie_start,
         addends.block.tie_end,
     )
-
-
-class _Bars:
-    """The bars of all ways that are asked for, each once."""
-
-    def __init__(self, addends: Addends) -> None:
-        block, automaton = addends.block, addends.automaton
-        self.events = len(block)
-        self.gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
-        self.columns: list[Array] = []
-        self.rows: dict[frozenset[frozenset[int]], int] = {}
-
-    def row(self, ways: Iterable[Crossings]) -> int:
-        scopes = frozenset(self.gaps.automaton.thresholds_of(way) for way in ways)
-        if frozenset() in scopes:
-            return FREE
-        if scopes not in self.rows:
-            self.rows[scopes] = len(self.columns)
-            ended = [np.maximum.reduce([self.gaps.threshold(scope) for scope in way]) for way in scopes]
-            self.columns.append(np.minimum.reduce(ended))
-        return self.rows[scopes]
-
-    def table(self) -> Array:
-        return np.stack(self.columns) if self.columns else np.zeros((0, self.events + 1), np.int64)
 
 
 def _flat(lists: list[list[int]]) -> tuple[Array, Array]:

@@ -5,7 +5,7 @@ bound before. So all runs that stand there share one entry (see `ledger`), and e
 
     runs(e, s) = [a run may start] + Σ runs(f, r) over all (f, r) whose successors include (e, s)
 
-and the number of matches is Σ runs(e, s) over the accepting states. Three ways to know the successors:
+and the number of matches is Σ runs(e, s) over the accepting states. Three ways to find the successors:
 
 - contiguous: they can only be at the next time (`consecutive`);
 - every state has at most one move with a predicate, an inequality: entries wait for it in order (`waiting_in_order`);
@@ -37,11 +37,9 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     UNUSED,
     KeySpans,
     Lanes,
-    Progress,
     RunLedger,
     RunRules,
     batch_end,
-    before_all,
     close_lanes,
     give_back,
     join_entry,
@@ -58,11 +56,11 @@ from trendloom.kernels.aggregate.pattern_grained.next_match import add_up_waitin
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE, successors_of
-from trendloom.kernels.matching.tables import Checks, Moves, fits_at, fitting_bits, possible
+from trendloom.kernels.matching.tables import fits_at, fitting_bits, possible
 
 
 def add_up(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
-    """The totals of every span. `like` says in which number system."""
+    """The totals of every span, in the number system of `like`."""
     found = no_totals(addends, spans, like)
     if len(spans):
         _way_to_add_up(addends)(addends, spans, found)
@@ -89,17 +87,17 @@ class Table(NamedTuple):
 
 def add_up_by_table(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     """Fill the totals of every span: the pass, interrupted whenever it needs more entries."""
-    block, rules, fits = addends.block, rules_of(addends), fitting_bits(addends.block)
+    block, rules, fits = addends.block, rules_of(addends, found.numbers), fitting_bits(addends.block)
     states, lanes, stretches = len(rules.position_of), most_lanes(spans), KeySpans(spans.key, spans.low, spans.high)
     key_end = np.repeat(block.key_starts[1:], np.diff(block.key_starts))
     successors = successors_of(addends.automaton, block, fits, key_end, rules.moves, rules.checks)
     pending = np.full((_longest(lanes, stretches), states), NONE, np.int32)
     table = Table(fits, successors.event, successors.move, pending)
     reserve = states * (1 + states * int((block.tie_end - block.tie_start).max(initial=1)))
-    ledger, progress = ledger_of(addends, found, 4 * reserve, lanes), before_all(4 * reserve, reserve)
+    ledger = ledger_of(addends, found, 4 * reserve, lanes, reserve)
     pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
-    while not pass_(stretches, lanes, table, rules, progress, ledger, found):
-        ledger, progress = with_more(ledger, progress)
+    while not pass_(stretches, lanes, table, rules, ledger, found):
+        ledger = with_more(ledger)
 
 
 @njit(nogil=True)
@@ -113,17 +111,11 @@ def _longest(lanes: int, spans: KeySpans) -> int:
 
 
 def _pass(
-    spans: KeySpans,
-    most: int,
-    table: Table,
-    rules: RunRules,
-    progress: Progress,
-    ledger: RunLedger,
-    found: SpanTotals,
-) -> bool:
+    spans: KeySpans, most: int, table: Table, rules: RunRules, ledger: RunLedger, found: SpanTotals
+) -> bool:  # fmt: skip
     """All spans, at most so many at once, from where they were left; False: there are too few free entries."""
-    place, fits, pending, position_of = progress.place, table.fits, table.pending, rules.position_of
-    while open_pass(most, spans, progress, ledger):
+    place, fits, pending, position_of = ledger.place, table.fits, table.pending, rules.position_of
+    while open_pass(most, spans, ledger):
         lanes, closed = Lanes(place[FIRST], place[END], spans), place[CLOSED]
         base, stop = spans.low[lanes.first], spans.high[lanes.end - 1]
         for e in range(place[AT], stop):
@@ -133,10 +125,10 @@ def _pass(
             closed = close_lanes(e, closed, lanes, ledger, found)
             for state in range(len(position_of)):
                 if fits_at(fits[e], position_of[state]):
-                    entry = stand(int(pending[e - base, state]), e, state, lanes, rules, progress, ledger)
+                    entry = stand(int(pending[e - base, state]), e, state, lanes, rules, ledger)
                     pending[e - base, state] = NONE
                     if entry != NONE:
-                        _push(entry, e, state, base, stop, table, rules.moves, rules.checks, progress, ledger)
+                        _push(entry, e, state, base, stop, table, rules, ledger)
         close_lanes(stop, closed, lanes, ledger, found)
         place[AT] = -1
     return True
@@ -144,11 +136,10 @@ def _pass(
 
 @njit(**INSIDE, forceinline=True)
 def _push(
-    entry: int, e: int, state: int, base: int, stop: int, table: Table, moves: Moves, checks: Checks,
-    progress: Progress, ledger: RunLedger,
-) -> None:  # fmt: skip
+    entry: int, e: int, state: int, base: int, stop: int, table: Table, rules: RunRules, ledger: RunLedger
+) -> None:
     """The runs of an entry go on to their successors inside the pass."""
-    pending = table.pending
+    pending, moves = table.pending, rules.moves
     f = table.next_event[state, e] if moves.begin[state] < moves.begin[state + 1] else NONE
     move = table.next_move[state, e] if f != NONE and f < stop else NONE
     if move != NONE and pending[f - base, moves.target[move]] == NONE:
@@ -157,23 +148,22 @@ def _push(
     if move != NONE:
         join_entry(pending[f - base, moves.target[move]], entry, ledger)
     elif f != NONE and f < stop:
-        _branch(entry, e, state, f, base, table, moves, checks, progress, ledger)
-    give_back(entry, progress)
+        _branch(entry, e, state, f, base, table, rules, ledger)
+    give_back(entry, ledger)
 
 
 @njit(**INSIDE)
 def _branch(
-    entry: int, e: int, state: int, first: int, base: int, table: Table, moves: Moves, checks: Checks,
-    progress: Progress, ledger: RunLedger,
-) -> None:  # fmt: skip
+    entry: int, e: int, state: int, first: int, base: int, table: Table, rules: RunRules, ledger: RunLedger
+) -> None:
     """Several events or moves of one time extend the runs of an entry: each takes a copy."""
-    pending = table.pending
+    pending, moves, checks = table.pending, rules.moves, rules.checks
     for f in range(first, checks.tie_end[first]):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if fits_at(table.fits[f], moves.position[move]) and (moves.free[move] or possible(e, f, move, checks)):
                 other = int(pending[f - base, moves.target[move]])
                 if other == NONE:
-                    other = take_entry(progress)
+                    other = take_entry(ledger)
                     pending[f - base, moves.target[move]] = other
                     move_entry(other, entry, ledger)
                 else:

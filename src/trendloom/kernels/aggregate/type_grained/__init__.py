@@ -18,7 +18,7 @@ from functools import cached_property
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals, grown, not_before
+from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Spans, SpanTotals, grown, no_totals, not_before
 from trendloom.kernels.aggregate.program import Program
 from trendloom.kernels.aggregate.type_grained.matrices import (
     LONGEST_WORD,
@@ -32,8 +32,16 @@ from trendloom.kernels.aggregate.type_grained.matrices import (
     terms_of,
     words_of,
 )
-from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, accepted_least, any_spilled, give_out, slide
-from trendloom.kernels.aggregate.type_grained.sweep import NO_WORDS, Steps, TimedInstantKinds, advance, advance_least
+from trendloom.kernels.aggregate.type_grained.panes import (
+    MatrixLayout,
+    StretchMatrices,
+    accepted_least,
+    any_spilled,
+    give_out,
+    no_matrices,
+    slide,
+)
+from trendloom.kernels.aggregate.type_grained.sweep import Steps, TimedInstantKinds, advance, advance_least
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 from trendloom.kernels.jit.compiled import njit
@@ -83,7 +91,7 @@ class Prepared:
         )
         order = np.array(self.program.order, np.int64)
         kept, entered, instant_kinds = matrices.kept(), matrices.entered(), len(kinds.positions)
-        steps = Steps(matrices.single(), NO_WORDS, NO_WORDS, offset, instant_kinds, kept, entered, order, matrices.size)
+        steps = Steps(matrices.single(), None, None, offset, instant_kinds, kept, entered, order, matrices.size)
         return events, steps
 
     @cached_property
@@ -98,8 +106,10 @@ class Prepared:
         steps = steps._replace(single=flat([terms_of(matrix) for matrix in alphabet], matrices.size))
         if len(self.addends.block) >= WORTH_WORDS:
             words, offset = words_of(alphabet, matrices.size, longest=LONGEST_WORD)
-            steps = steps._replace(words=words, words_of_doubles=words.astype(np.float64))
-            steps = steps._replace(offset=offset, instant_kinds=len(counts))
+            if len(words):
+                steps = steps._replace(
+                    words=words, words_of_doubles=words.astype(np.float64), offset=offset, instant_kinds=len(counts)
+                )
         if instant_kinds is not None:
             events = events._replace(code=instant_kinds.code, tied=instant_kinds.tied, start=instant_kinds.start)
         return _without_ties(events), steps
@@ -141,30 +151,26 @@ def _without_ties(events: TimedInstantKinds) -> TimedInstantKinds:
 
 
 def add_up(addends: Addends, spans: Spans, numbers: Numbers) -> SpanTotals:
-    """Add up all matches of every span; `numbers` says in which system."""
+    """Add up all matches of every span, in the number system of `numbers`."""
     return run(Prepared(addends), spans, numbers)
 
 
 def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | None = None) -> SpanTotals:
     """As `add_up`; `panes` forces windows as products of panes, or one by one."""
-    addends = prepared.addends
-    found = SpanTotals(
-        zeros_like(numbers, len(spans), addends.linear + 1),
-        np.zeros(len(spans), np.bool_),
-        np.full((len(spans), addends.extremes), ABSENT),
-    )
-    if panes is None:
-        panes = _worth_panes(prepared, spans)
+    addends, shape = prepared.addends, prepared.shape
+    found = no_totals(addends, spans, numbers)
     if len(spans) == 0:
         return found
-    size = prepared.shape.slots * (addends.linear + 1)
+    if panes is None:
+        panes = _worth_panes(prepared, spans)
     if not panes:
+        size = shape.slots * (addends.linear + 1)
         each = _roomy_each if isinstance(numbers, Limbs) else _lean_each
-        each(found.numbers, found.spilled, prepared.points(spans.low), prepared.points(spans.high), prepared.shape,
-             *prepared.by_time, zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1))  # fmt: skip
+        low, high = prepared.points(spans.low), prepared.points(spans.high)
+        rows, spare = zeros_like(numbers, size, 1), zeros_like(numbers, 2 * size, 1)
+        each(found, low, high, shape, *prepared.by_time, rows, spare)
         if addends.extremes:
-            _each_least(found.least, spans.low, spans.high, prepared.shape, *prepared.by_event, addends.values,
-                        prepared.valued)  # fmt: skip
+            _each_least(found.least, spans.low, spans.high, shape, *prepared.by_event, addends.values, prepared.valued)
         return found
     window = addends.spec.pattern_spec.window
     assert window.within is not None
@@ -173,25 +179,31 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
     needed = np.unique(spans.key)
     if len(needed) < addends.block.keys:
         pieces = pieces[np.isin(np.searchsorted(addends.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
-    matrices, bad, least = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
+    matrices = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
     first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
-    slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, least, prepared.shape)
+    slide(found, first, last, matrices, shape)
     return found
 
 
-def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> tuple[Numbers, Array, Array]:
-    """The matrix of every stretch of events: rows, which of them spilled, and [extreme, stretch, slot, lane]."""
-    shape, addends = prepared.shape, prepared.addends
-    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    matrices = zeros_like(numbers, len(begin) * size, lanes)
-    bad = np.zeros(len(begin), np.bool_)
-    least = np.empty((addends.extremes, len(begin), shape.slots, lanes), np.int64)
+def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> StretchMatrices:
+    """The matrix of every stretch of events, in the number system of `numbers`."""
+    shape, extremes = prepared.shape, prepared.addends.extremes
+    lanes, size = len(shape.columns), shape.slots * (shape.measures + 1)
+    found = no_matrices(numbers, len(begin), extremes, shape, lanes)
     reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
-    reducing(matrices, bad, prepared.points(begin), prepared.points(end), shape, *prepared.by_time,
-             zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes))  # fmt: skip
+    first, last = prepared.points(begin), prepared.points(end)
+    rows, spare = zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes)
+    reducing(found, first, last, shape, *prepared.by_time, rows, spare)
+    return found._replace(least=reduce_least(prepared, begin, end))
+
+
+def reduce_least(prepared: Prepared, begin: Array, end: Array) -> Array:
+    """The least values of the matrices of stretches, [stretch, extreme, slot, lane]."""
+    shape, addends = prepared.shape, prepared.addends
+    least = np.empty((len(begin), addends.extremes, shape.slots, len(shape.columns)), np.int64)
     if addends.extremes:
         _reduce_least(least, begin, end, shape, *prepared.by_event, addends.values, prepared.valued)
-    return matrices, bad, least
+    return least
 
 
 def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
@@ -231,8 +243,8 @@ def _pieces(key_starts: Array, time: Array, pane: int) -> Array:
 
 
 def _each(
-    out: Numbers, bad: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds,
-    steps: Steps, rows: Numbers, spare: Numbers,
+    found: SpanTotals, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds, steps: Steps,
+    rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One vector through the points in time of every span."""
     for span in range(len(low)):
@@ -240,21 +252,15 @@ def _each(
             clear(rows, row)
         add_unit(rows, shape.columns[shape.begin], 0, 1)
         advance(rows, spare, low[span], high[span], steps, events)
-        give_out(out, span, rows, 0, shape)
-        bad[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(out)
+        give_out(found.numbers, span, rows, 0, shape)
+        found.spilled[span] = any_spilled(rows) | any_spilled(spare) | any_spilled(found.numbers)
 
 
 @njit(nogil=True)
 def _each_least(
-    out: Array,
-    low: Array,
-    high: Array,
-    shape: MatrixLayout,
-    events: TimedInstantKinds,
-    steps: Steps,
-    values: Array,
-    valued: Array,
-) -> None:
+    out: Array, low: Array, high: Array, shape: MatrixLayout, events: TimedInstantKinds, steps: Steps,
+    values: Array, valued: Array,
+) -> None:  # fmt: skip
     least, spare = np.empty((shape.slots, 1), np.int64), np.empty((2 * shape.slots, 1), np.int64)
     for span in range(len(low)):
         for x in range(len(values)):
@@ -265,42 +271,34 @@ def _each_least(
 
 
 def _reduce(
-    matrices: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedInstantKinds,
-    steps: Steps, rows: Numbers, spare: Numbers,
+    found: StretchMatrices, begin: Array, end: Array, shape: MatrixLayout, events: TimedInstantKinds, steps: Steps,
+    rows: Numbers, spare: Numbers,
 ) -> None:  # fmt: skip
     """One matrix for the events of every stretch: lane k begins with one in slot `columns[k]`."""
-    lanes = len(shape.columns)
     for piece in range(len(begin)):
         for row in range(steps.size):
             clear(rows, row)
-        for lane in range(lanes):
+        for lane in range(len(shape.columns)):
             add_unit(rows, shape.columns[lane], lane, 1)
         advance(rows, spare, begin[piece], end[piece], steps, events)
         for row in range(steps.size):
-            copy(matrices, piece * steps.size + row, rows, row)
-        bad[piece] = any_spilled(rows) | any_spilled(spare)
+            copy(found.numbers, piece * steps.size + row, rows, row)
+        found.spilled[piece] = any_spilled(rows) | any_spilled(spare)
 
 
-_lean_each = njit(**LEAN)(_each)
-_roomy_each = njit(nogil=True)(_each)
+_lean_each, _roomy_each = njit(**LEAN)(_each), njit(nogil=True)(_each)
 _lean_reduce, _roomy_reduce = njit(**LEAN)(_reduce), njit(nogil=True)(_reduce)
 
 
 @njit(nogil=True)
 def _reduce_least(
-    least: Array,
-    begin: Array,
-    end: Array,
-    shape: MatrixLayout,
-    events: TimedInstantKinds,
-    steps: Steps,
-    values: Array,
-    valued: Array,
-) -> None:
+    least: Array, begin: Array, end: Array, shape: MatrixLayout, events: TimedInstantKinds, steps: Steps,
+    values: Array, valued: Array,
+) -> None:  # fmt: skip
     spare = np.empty((2 * shape.slots, len(shape.columns)), np.int64)
     for piece in range(len(begin)):
         for x in range(len(values)):
-            mine = least[x, piece]
+            mine = least[piece, x]
             mine[:] = ABSENT
             for lane in range(len(shape.columns)):
                 mine[shape.columns[lane], lane] = EMPTY

@@ -33,7 +33,7 @@ class MatrixTerms(NamedTuple):
     """Letter l changes rows `row[r]`, r from `begin[l]` to `begin[l + 1]`, to Σ of terms `first[r]` to `first[r + 1]`.
 
     `late`: the source of a term is what events of the same time have entered. `enters`: the term brings the event in
-    (else it is kept or moved). `any_late`: whether there is a late term at all.
+    (else it is kept or moved). `any_late`: whether any term is late.
     """
 
     begin: Array
@@ -179,7 +179,7 @@ def flat(instant_kinds: list[list[Term]], rows: int, *, adds: bool = False) -> M
 # - *by event* (`Kinds`): `code` is the kind of an event that is alone at its time, and `tied` for the others, which
 #   have their kind in `own`, and in `union` the kind that fits all that any event of their time fits;
 # - *by time* (`InstantKinds`): one code per point in time, for how many events of each kind it has. Where no event
-#   has a weight of its own, that is all there is to know, and ties cost nothing.
+#   has a weight of its own, that is enough, and ties cost nothing.
 #
 # O(events): one pass over the bits and one over the times.
 
