@@ -40,12 +40,10 @@ from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 
-# Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet.
-
 
 @dataclass(frozen=True)
 class MatrixSummaries:
-    """What is added up, in which numbers."""
+    """Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet."""
 
     spec: AggregationSpec
     numeric: str

@@ -36,6 +36,10 @@ from trendloom.pattern.template import Crossings
 
 ABSENT: int = 2**63 - 1
 EMPTY: int = 2**63 - 2
+NEVER, FREE = -2, -1
+"""Instead of a bar: no match starts (ends) here; no NOT has to be checked."""
+DIGIT = 60
+"""Bits of the digits in which integers beyond 64 bits are weighed."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,16 +109,6 @@ class Addends:
         return replace(self, values=self.values[:0], valued=self.valued[:0])
 
 
-def no_totals(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
-    """Totals of spans in which nothing was found yet, in the number system of `like`."""
-    return empty_totals(like, len(spans), 1 + addends.linear, addends.extremes)
-
-
-def empty_totals(like: Numbers, count: int, lanes: int, extremes: int) -> SpanTotals:
-    """Totals of so many spans without a match, in the number system of `like`."""
-    return SpanTotals(zeros_like(like, count, lanes), np.zeros(count, np.bool_), np.full((count, extremes), ABSENT))
-
-
 class EventTerms(NamedTuple):
     """What every event adds by itself: see `Addends`, by state instead of position."""
 
@@ -125,16 +119,39 @@ class EventTerms(NamedTuple):
     valued: Array  # [extreme, state]
 
 
-def terms_of(addends: Addends, like: Numbers) -> EventTerms:
-    """Weights of inexact systems are doubles: one version to compile for each system."""
-    weights = addends.weights if isinstance(like, Wides | Limbs) else addends.weights.astype(np.float64)
-    position_of = list(addends.automaton.spec.scopes[0].template.position_of)
-    weighs, valued = (np.ascontiguousarray(one[:, position_of]) for one in (addends.weighs, addends.valued))
-    return EventTerms(weights, addends.weight_of, weighs, addends.values, valued)
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """A sum over occurrences of the events at some positions; `weight` None: every occurrence counts one."""
+
+    positions: tuple[int, ...]
+    weight: Array | None
 
 
-NEVER, FREE = -2, -1
-"""Instead of a bar: no match starts (ends) here; no NOT has to be checked."""
+@dataclass(frozen=True, eq=False)
+class Sortable:
+    """A column as int64 that sort like its values, and the way back. `table`: sorted values that the integers rank."""
+
+    ranks: Array  # EMPTY where there is no value
+    kind: Kind
+    greatest: bool
+    doubles: bool
+    table: Array | None
+    dictionary: Array | None
+    scale: int = 0  # digits after the point, of decimals
+
+    def restore(self, least: Array) -> Vector:
+        """Values of results; NULL where there is none."""
+        found = least < EMPTY
+        values = np.where(found, least, 0)
+        values = ~values if self.greatest else values
+        values = np.where(found, values, 0)
+        if self.table is not None:
+            values = self.table[values] if len(self.table) else np.zeros(len(values), np.int64)
+        elif self.doubles:
+            values = np.where(values < 0, np.int64(-(2**63)) - values, values).view(np.float64)
+        if self.kind is Kind.BOOL:
+            values = values.astype(np.bool_)
+        return Vector(self.kind, values, found, self.dictionary, self.scale)
 
 
 class Bars:
@@ -182,31 +199,25 @@ class Bars:
         return np.stack(self._columns) if self._columns else np.zeros((0, self._events + 1), np.int64)
 
 
-@dataclass(frozen=True, eq=False)
-class Sortable:
-    """A column as int64 that sort like its values, and the way back. `table`: sorted values that the integers rank."""
+def no_totals(addends: Addends, spans: Spans, like: Numbers) -> SpanTotals:
+    """Totals of spans in which nothing was found yet, in the number system of `like`."""
+    return empty_totals(like, len(spans), 1 + addends.linear, addends.extremes)
 
-    ranks: Array  # EMPTY where there is no value
-    kind: Kind
-    greatest: bool
-    doubles: bool
-    table: Array | None
-    dictionary: Array | None
-    scale: int = 0  # digits after the point, of decimals
 
-    def restore(self, least: Array) -> Vector:
-        """Values of results; NULL where there is none."""
-        found = least < EMPTY
-        values = np.where(found, least, 0)
-        values = ~values if self.greatest else values
-        values = np.where(found, values, 0)
-        if self.table is not None:
-            values = self.table[values] if len(self.table) else np.zeros(len(values), np.int64)
-        elif self.doubles:
-            values = np.where(values < 0, np.int64(-(2**63)) - values, values).view(np.float64)
-        if self.kind is Kind.BOOL:
-            values = values.astype(np.bool_)
-        return Vector(self.kind, values, found, self.dictionary, self.scale)
+def empty_totals(like: Numbers, count: int, lanes: int, extremes: int) -> SpanTotals:
+    """Totals of so many spans without a match, in the number system of `like`."""
+    return SpanTotals(zeros_like(like, count, lanes), np.zeros(count, np.bool_), np.full((count, extremes), ABSENT))
+
+
+def terms_of(addends: Addends, like: Numbers) -> EventTerms:
+    """Weights of inexact systems are doubles: one version to compile for each system."""
+    weights = addends.weights if isinstance(like, Wides | Limbs) else addends.weights.astype(np.float64)
+    position_of = list(addends.automaton.spec.scopes[0].template.position_of)
+    weighs, valued = (np.ascontiguousarray(one[:, position_of]) for one in (addends.weighs, addends.valued))
+    return EventTerms(weights, addends.weight_of, weighs, addends.values, valued)
+
+
+# ------------------------------------------------------------------------------------------------ weights and values
 
 
 def sortable(measure: Measure, column: Vector) -> Sortable:
@@ -226,10 +237,47 @@ def sortable(measure: Measure, column: Vector) -> Sortable:
     return Sortable(ranks, column.kind, greatest, doubles, table, column.dictionary, column.scale)
 
 
-def _touches_bounds(values: Array) -> bool:
-    if values.dtype != np.int64 or len(values) == 0:
-        return False
-    return bool(values.max() >= EMPTY or values.min() <= -EMPTY)
+def linear_of(
+    measures: tuple[Measure, ...], block: Block, *, doubles: bool = False
+) -> tuple[list[Linear], dict[str, list[int]]]:
+    """The linear measures, and for each measure the lanes that hold its digits, the lowest first."""
+    found: list[Linear] = []
+    lanes: dict[str, list[int]] = {}
+    for measure in measures:
+        weights = weights_of(measure, block, doubles=doubles)
+        lanes[measure.name] = list(range(len(found) + 1, len(found) + 1 + len(weights)))
+        found += [Linear(measure.positions or (), weight) for weight in weights]
+    return found, lanes
+
+
+def weights_of(measure: Measure, block: Block, *, doubles: bool) -> list[Array | None]:
+    """What the events of a block weigh in a measure, digit by digit, the lowest first; None: each counts one."""
+    if measure.column is None:
+        return [None]
+    column = block.columns[measure.column]
+    if measure.function == "count":
+        return [None if column.valid is None else column.valid.astype(np.int64)]
+    values = column.values
+    if doubles and values.dtype != np.float64:
+        values = as_doubles(values, column.scale)
+    if column.valid is not None:
+        values = np.where(column.valid, values, 0)
+    if values.dtype == np.bool_:
+        values = values.astype(np.int64)
+    if values.dtype != object:
+        return [values]
+    count = max(1, max((int(value).bit_length() for value in values), default=0) // DIGIT + 1)
+    mask = (1 << DIGIT) - 1
+    digits = [np.array([(v >> DIGIT * d) & mask for v in values], np.int64) for d in range(count - 1)]
+    return [*digits, np.array([v >> DIGIT * (count - 1) for v in values], np.int64)]
+
+
+def from_digits(amounts: list[Amounts], lanes: list[int]) -> Amounts:
+    """A measure out of the lanes that hold its digits."""
+    if len(lanes) == 1:
+        return amounts[lanes[0]]
+    parts = [amounts[lane].values.astype(object) << DIGIT * digit for digit, lane in enumerate(lanes)]
+    return Amounts(sum(parts[1:], parts[0]))
 
 
 def prepare(
@@ -251,12 +299,18 @@ def prepare(
     )
 
 
-@dataclass(frozen=True, eq=False)
-class Linear:
-    """A sum over occurrences of the events at some positions; `weight` None: every occurrence counts one."""
+def totals_of(
+    spec: AggregationSpec, key: Array, start: Array, matches: Amounts, values: dict[str, Amounts | Vector]
+) -> Totals:
+    """The results that have a match."""
+    values |= {m.name: matches for m in spec.measures if m.function == "matches"}
+    return Totals(key, start, values).take(np.flatnonzero(matches.values != 0))
 
-    positions: tuple[int, ...]
-    weight: Array | None
+
+def _touches_bounds(values: Array) -> bool:
+    if values.dtype != np.int64 or len(values) == 0:
+        return False
+    return bool(values.max() >= EMPTY or values.min() <= -EMPTY)
 
 
 def _at(positions: int, listed: list[tuple[int, ...]]) -> Array:
@@ -266,9 +320,7 @@ def _at(positions: int, listed: list[tuple[int, ...]]) -> Array:
     return found
 
 
-# Which stretches of events have a result: one per key and window that holds enough events for a match.
-#
-# Cost: O(keys + windows · log(events of a window)); windows without events cost nothing.
+# ------------------------------------------------------------------------------------------------ spans
 
 
 def spans_of(block: Block, window: Window, least: int = 1) -> Spans:
@@ -337,64 +389,3 @@ def _spans(key_starts: Array, time: Array, within: int, slide: int, least: int) 
                 count += 1
             number += 1
     return found[:count]
-
-
-# Results of adding up: one number or value per measure, key and window; and measures as weights of events.
-
-
-DIGIT = 60
-"""Bits of the digits in which integers beyond 64 bits are weighed."""
-
-
-def totals_of(
-    spec: AggregationSpec, key: Array, start: Array, matches: Amounts, values: dict[str, Amounts | Vector]
-) -> Totals:
-    """The results that have a match."""
-    values |= {m.name: matches for m in spec.measures if m.function == "matches"}
-    return Totals(key, start, values).take(np.flatnonzero(matches.values != 0))
-
-
-# ------------------------------------------------------------------------------------------------ weights
-
-
-def linear_of(
-    measures: tuple[Measure, ...], block: Block, *, doubles: bool = False
-) -> tuple[list[Linear], dict[str, list[int]]]:
-    """The linear measures, and for each measure the lanes that hold its digits, the lowest first."""
-    found: list[Linear] = []
-    lanes: dict[str, list[int]] = {}
-    for measure in measures:
-        weights = weights_of(measure, block, doubles=doubles)
-        lanes[measure.name] = list(range(len(found) + 1, len(found) + 1 + len(weights)))
-        found += [Linear(measure.positions or (), weight) for weight in weights]
-    return found, lanes
-
-
-def weights_of(measure: Measure, block: Block, *, doubles: bool) -> list[Array | None]:
-    """What the events of a block weigh in a measure, digit by digit, the lowest first; None: each counts one."""
-    if measure.column is None:
-        return [None]
-    column = block.columns[measure.column]
-    if measure.function == "count":
-        return [None if column.valid is None else column.valid.astype(np.int64)]
-    values = column.values
-    if doubles and values.dtype != np.float64:
-        values = as_doubles(values, column.scale)
-    if column.valid is not None:
-        values = np.where(column.valid, values, 0)
-    if values.dtype == np.bool_:
-        values = values.astype(np.int64)
-    if values.dtype != object:
-        return [values]
-    count = max(1, max((int(value).bit_length() for value in values), default=0) // DIGIT + 1)
-    mask = (1 << DIGIT) - 1
-    digits = [np.array([(v >> DIGIT * d) & mask for v in values], np.int64) for d in range(count - 1)]
-    return [*digits, np.array([v >> DIGIT * (count - 1) for v in values], np.int64)]
-
-
-def from_digits(amounts: list[Amounts], lanes: list[int]) -> Amounts:
-    """A measure out of the lanes that hold its digits."""
-    if len(lanes) == 1:
-        return amounts[lanes[0]]
-    parts = [amounts[lane].values.astype(object) << DIGIT * digit for digit, lane in enumerate(lanes)]
-    return Amounts(sum(parts[1:], parts[0]))

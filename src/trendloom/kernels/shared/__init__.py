@@ -11,6 +11,11 @@ from trendloom.model.time import Window
 
 Multiples = tuple[tuple[str, int], ...]
 """Measures of a query by name, each so many times the number of its matches."""
+FOREVER = 2**62
+"""The length of a window without an end."""
+NODE, LANE = 4.0, 1.0
+"""What a node costs for each event with its letter, beside each of its lanes."""
+MOST_LANES = 64
 
 
 @dataclass(frozen=True)
@@ -59,23 +64,14 @@ class SharedSteps:
     places: tuple[tuple[int, int], ...]
 
 
-# Windows that share what is counted in them: those that begin at the same times.
-#
-# What is counted since a moment is the result of every window that began then, each when it ends. So a *family* of
-# windows has a grid of moments, and a lane for every moment since which the longest of its windows has not ended. Where
-# time runs backwards, windows begin where they end, and the grid does not pass through zero.
-
-
-FOREVER = 2**62
-"""The length of a window without an end."""
-NODE, LANE = 4.0, 1.0
-"""What a node costs for each event with its letter, beside each of its lanes."""
-MOST_LANES = 64
-
-
 @dataclass(frozen=True)
 class Family:
-    """Windows that begin at times `grid · n + offset`."""
+    """Windows that share what is counted in them: they begin at times `grid · n + offset`.
+
+    What is counted since a moment is the result of every window that began then, each when it ends. So a family has a
+    lane for every moment of its grid since which the longest of its windows has not ended. Where time runs backwards,
+    windows begin where they end, and the grid does not pass through zero.
+    """
 
     windows: tuple[Window, ...]
     grid: int

@@ -25,76 +25,12 @@ from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
 from trendloom.kernels.shared.sweep import sweep_queries
 
-# Exact numbers beyond 62 bits out of two sweeps: one wraps around at 2^64, the other has doubles.
-#
-# A double is near a number, up to an error that can be bounded; what wraps around decides which of the integers near
-# it is the number. Additions and products of numbers that are not negative err by one part in 2^53 each, so after n of
-# them in a row the relative error is below n · 2^-53, and a number is certain while that is less than half of 2^64.
-#
-# Cost: one more sweep for the queries whose numbers are too large, and Python integers for their results.
-
-
 Tagged = Totals | Failed
-
 WRAP = 2.0**64
 MARGIN = 2.0**62
 PRECISION = 2.0**-53
 OPERATIONS = 8.0
 """Additions and products that an event makes in a cell, at most."""
-
-
-def widen(
-    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int]
-) -> list[SweptQuery | None]:
-    """The results of queries whose integers have wrapped around; None: too large for that, too."""
-    merged = merge_queries(queries, doubles=True)
-    found = sweep_queries(merged, block, bit_of)
-    longest = max(len(query.steps) for query in queries)
-    error = OPERATIONS * len(block) * (longest + 1) * PRECISION
-    given = zip(queries, wrapped, found, strict=True)
-    return [_exact(query, low, near, block, error) for query, low, near in given]
-
-
-def _exact(query: CountedQuery, low: SweptQuery, near: SweptQuery, block: Block, error: float) -> SweptQuery | None:
-    """Numbers that are near doubles and leave these integers when divided by 2^64."""
-    if near.spilled:
-        return None
-    numbers = [_joined(_aligned(low, near, low.numbers[0]), near.numbers[0], error)]
-    for measure, mine, doubles in zip(query.measures, low.numbers[1:], near.numbers[1:], strict=True):
-        exact = measure.measure.function in ("count", "sum") and not measure.measure.fractional
-        if exact and not _is_whole(measure.measure, block):
-            return None
-        numbers.append(_joined(_aligned(low, near, mine), doubles, error) if exact else doubles)
-    if any(one is None for one in numbers):
-        return None
-    return SweptQuery(near.key, near.start, tuple(one for one in numbers if one is not None), False)
-
-
-def _is_whole(measure: Measure, block: Block) -> bool:
-    """Whether weights are words and none is negative, so that errors do not grow by cancelling."""
-    (weight, *more) = weights_of(measure, block, doubles=False)
-    return not more and (weight is None or (weight.dtype != np.float64 and not (weight < 0).any()))
-
-
-def _aligned(low: SweptQuery, near: SweptQuery, numbers: Array) -> Array:
-    """The integers by the keys and windows of the doubles; those that are zero when wrapped around are missing."""
-    starts = np.unique(near.start)
-    codes = [one.key * len(starts) + np.searchsorted(starts, one.start) for one in (low, near)]
-    found = np.zeros(len(near.key), np.int64)
-    found[np.searchsorted(codes[1], codes[0])] = numbers
-    return found
-
-
-def _joined(low: Array, near: Array, error: float) -> Array | None:
-    """The integers near doubles, or None where the error is too large to decide."""
-    if len(near) and float(near.max()) * error >= MARGIN:
-        return None
-    wraps = np.rint((near - low.astype(np.float64)) / WRAP)
-    if not wraps.any():
-        return low
-    exact = np.empty(len(low), object)
-    exact[:] = [int(one) + (int(times) << 64) for one, times in zip(low, wraps, strict=True)]
-    return exact
 
 
 @dataclass(frozen=True)
@@ -110,12 +46,6 @@ class ApartQuery:
         mine = np.logical_or.reduce([_has_bit(block, bit) for bit in set(bits)])
         _, state = self.kernel.step(self.kernel.start(), replace(block, bits=bits).only(mine), None)
         yield from self.kernel.finish(state, on_progress)
-
-
-def _has_bit(block: Block, bit: int) -> Array:
-    word = block.fits[bit // WORD]
-    found: Array = (word >> word.dtype.type(bit % WORD)) & word.dtype.type(1) != 0
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -244,6 +174,24 @@ class SharedKernel:
         return [None if one is None else _totals(query, one, block) for query, one in pairs]
 
 
+def widen(
+    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int]
+) -> list[SweptQuery | None]:
+    """The exact results of queries whose integers have wrapped around at 2^64; None: too large for that, too.
+
+    A second sweep in doubles is near the numbers, up to an error that can be bounded; what wrapped around decides which
+    of the integers near it is right. Additions and products of numbers that are not negative err by one part in 2^53
+    each, so after n of them in a row the relative error is below n · 2^-53, and a number is certain while that is less
+    than half of 2^64. Cost: that sweep, and Python integers for the results.
+    """
+    merged = merge_queries(queries, doubles=True)
+    found = sweep_queries(merged, block, bit_of)
+    longest = max(len(query.steps) for query in queries)
+    error = OPERATIONS * len(block) * (longest + 1) * PRECISION
+    given = zip(queries, wrapped, found, strict=True)
+    return [_exact(query, low, near, block, error) for query, low, near in given]
+
+
 def _totals(query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
     matches, *measured = found.numbers
     values: dict[str, Amounts | Vector] = {
@@ -271,3 +219,54 @@ def _multiplied(numbers: Array, times: int) -> Array:
         return numbers
     fits = numbers.dtype in (np.float64, object) or int(numbers.max()) < 2**63 // times
     return numbers * times if fits else numbers.astype(object) * times
+
+
+def _has_bit(block: Block, bit: int) -> Array:
+    word = block.fits[bit // WORD]
+    found: Array = (word >> word.dtype.type(bit % WORD)) & word.dtype.type(1) != 0
+    return found
+
+
+# ---------------------------------------------------------------------------------- numbers beyond one word
+
+
+def _exact(query: CountedQuery, low: SweptQuery, near: SweptQuery, block: Block, error: float) -> SweptQuery | None:
+    """Numbers that are near doubles and leave these integers when divided by 2^64."""
+    if near.spilled:
+        return None
+    numbers = [_joined(_aligned(low, near, low.numbers[0]), near.numbers[0], error)]
+    for measure, mine, doubles in zip(query.measures, low.numbers[1:], near.numbers[1:], strict=True):
+        exact = measure.measure.function in ("count", "sum") and not measure.measure.fractional
+        if exact and not _is_whole(measure.measure, block):
+            return None
+        numbers.append(_joined(_aligned(low, near, mine), doubles, error) if exact else doubles)
+    if any(one is None for one in numbers):
+        return None
+    return SweptQuery(near.key, near.start, tuple(one for one in numbers if one is not None), False)
+
+
+def _is_whole(measure: Measure, block: Block) -> bool:
+    """Whether weights are words and none is negative, so that errors do not grow by cancelling."""
+    (weight, *more) = weights_of(measure, block, doubles=False)
+    return not more and (weight is None or (weight.dtype != np.float64 and not (weight < 0).any()))
+
+
+def _aligned(low: SweptQuery, near: SweptQuery, numbers: Array) -> Array:
+    """The integers by the keys and windows of the doubles; those that are zero when wrapped around are missing."""
+    starts = np.unique(near.start)
+    codes = [one.key * len(starts) + np.searchsorted(starts, one.start) for one in (low, near)]
+    found = np.zeros(len(near.key), np.int64)
+    found[np.searchsorted(codes[1], codes[0])] = numbers
+    return found
+
+
+def _joined(low: Array, near: Array, error: float) -> Array | None:
+    """The integers near doubles, or None where the error is too large to decide."""
+    if len(near) and float(near.max()) * error >= MARGIN:
+        return None
+    wraps = np.rint((near - low.astype(np.float64)) / WRAP)
+    if not wraps.any():
+        return low
+    exact = np.empty(len(low), object)
+    exact[:] = [int(one) + (int(times) << 64) for one, times in zip(low, wraps, strict=True)]
+    return exact

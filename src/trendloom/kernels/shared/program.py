@@ -145,7 +145,7 @@ class _Merging:
     nodes: dict[tuple[int, CountedStep], int] = field(default_factory=dict)  # (cell of the node before, step)
     measured: dict[tuple[int, Signature], int] = field(default_factory=dict)  # by the cell of a node
     watched: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)  # by any cell
-    weights: dict[tuple[str, str | None, bool], tuple[int, Measure]] = field(default_factory=dict)
+    weights: tuple[dict[tuple[str, str | None], Measure], ...] = field(default_factory=lambda: ({}, {}, {}))
     units: list[int] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -262,14 +262,9 @@ class _Merging:
         return self.watched[cell, forbidden]
 
     def _weight(self, measure: Measure, doubles: bool) -> int:
-        key = (measure.function, measure.column, doubles)
-        if key not in self.weights:
-            kind = _kind_of_weight(measure, doubles)
-            number = sum(
-                _kind_of_weight(one, is_double) == kind for (_, _, is_double), (_, one) in self.weights.items()
-            )
-            self.weights[key] = number, measure
-        return self.weights[key][0]
+        known, key = self.weights[_kind_of_weight(measure, doubles)], (measure.function, measure.column)
+        known.setdefault(key, measure)
+        return list(known).index(key)
 
     def _cell(self, cell: SweepCell) -> int:
         self.cells.append(cell)
@@ -304,16 +299,13 @@ class _Merging:
             begins_of(len(cells) for cells in self.reads),
             np.array([cell for cells in self.reads for cell in cells], np.int64),
         )
-        found: tuple[list[Measure], list[Measure], list[Measure]] = ([], [], [])
-        for (_, _, doubles), (_, measure) in self.weights.items():
-            found[_kind_of_weight(measure, doubles)].append(measure)
-        integers, doubled, values = (tuple(some) for some in found)
+        integers, doubles, values = (tuple(known.values()) for known in self.weights)
         entries = {outcome: entry for known in self.uses.values() for entry, outcome in known.items()}
         needs = tuple(self._needs(cells, entries) for cells in self.reads)
         segments, noted = self._segments()
         return MergedQueries(
             program, segments, noted, tuple(self.cells), families, tuple(self.order), needs,
-            (integers, doubled, values), len(self.nodes), backwards,
+            (integers, doubles, values), len(self.nodes), backwards,
         )  # fmt: skip
 
     def _segments(self) -> tuple[SegmentProgram, tuple[int, ...]]:

@@ -9,7 +9,7 @@ import pytest
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.shared import CountedQuery, CountedStep, SharedSteps, families_of
-from trendloom.kernels.shared.events import MOST_KINDS, distinct
+from trendloom.kernels.shared.events import kinds_of
 from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.time import Window
@@ -99,12 +99,13 @@ def test_what_is_counted_alone(query: str) -> None:
 def test_kinds_are_those_that_sorting_finds(dtype: type[np.unsignedinteger]) -> None:
     some = np.random.default_rng(2).integers(0, 200, 50, np.uint64).astype(dtype) * dtype(np.iinfo(dtype).max // 255)
     words = some[np.random.default_rng(3).integers(0, len(some), 32_771)]
-    codes, present = distinct(words)
-    assert (present[codes] == words).all()
-    assert len(present) == len(np.unique(words))
+    codes, listed = kinds_of((words,))
+    assert np.array(listed, dtype)[codes].tolist() == words.tolist()
+    assert len(listed) == len(np.unique(words))
 
 
-def test_more_kinds_than_the_table_holds() -> None:
-    words = np.arange(32_768, dtype=np.uint64) % (MOST_KINDS + 1)
-    codes, present = distinct(words)
-    assert (present[codes] == words).all()
+def test_kinds_of_more_bits_than_a_word_has() -> None:
+    low, high = np.arange(600, dtype=np.uint64) % 3 << np.uint64(62), np.arange(600, dtype=np.uint8) % 4
+    codes, listed = kinds_of((low, high))
+    assert [listed[code] for code in codes] == [int(a) | int(b) << 64 for a, b in zip(low, high, strict=True)]
+    assert len(listed) == 12

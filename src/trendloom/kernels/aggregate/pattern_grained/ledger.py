@@ -53,10 +53,6 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of
 
-# What decides where runs start, go on and end, and what they gain: tables for compiled code, by state and event.
-#
-# Cost: O(events) for each condition on two events and each NOT.
-
 
 class Bounds(NamedTuple):
     """By state the bar before a match that begins there and after one that ends there, rows of `bars`; see `Bars`."""
@@ -69,7 +65,7 @@ class Bounds(NamedTuple):
 
 
 class RunRules(NamedTuple):
-    """All that does not depend on the way runs are followed. `position_of`: by state."""
+    """Where runs start, go on and end, and what they gain, as tables for compiled code. `position_of`: by state."""
 
     position_of: Array
     moves: Moves
@@ -79,6 +75,7 @@ class RunRules(NamedTuple):
 
 
 def rules_of(addends: Addends, like: Numbers) -> RunRules:
+    """The rules of a block. O(events) for each condition on two events and each NOT."""
     automaton, pairs, block, bars = addends.automaton, addends.spec.pairs, addends.block, Bars(addends)
     position_of = np.array(automaton.spec.scopes[0].template.position_of, np.int64)
     bounds = Bounds(bars.lead(), bars.trail(), bars.table(), block.tie_start, block.tie_end)

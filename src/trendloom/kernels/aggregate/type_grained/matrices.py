@@ -6,6 +6,13 @@ point in time: one event of a kind, or several of some kinds.
 
 *Words*: where no term has a weight, several letters in a row are read as one letter of a larger alphabet, whose matrix
 is the product of theirs, so that one product stands for up to eight points in time.
+
+*Kinds* are what tables are indexed by: sets of positions, as small numbers. Two readings of a block, each one pass:
+
+- *by event* (`Kinds`): `code` is the kind of an event that is alone at its time, and `tied` for the others, which have
+  their kind in `own`, and in `union` the kind that fits all that any event of their time fits;
+- *by time* (`InstantKinds`): one code per point in time, for how many events of each kind it has. Where no event has a
+  weight of its own, that is enough, and ties cost nothing.
 """
 
 from __future__ import annotations
@@ -27,6 +34,9 @@ MOST_ENTRIES = 1 << 14
 """Entries of the matrices of all words: they should stay in the processor's cache."""
 MOST_COEFFICIENTS = 1 << 24
 """The coefficients of a row of a word add up to less, so that small numbers times a word stay small."""
+MOST_INSTANT_KINDS = 250
+MOST_COUNTED = 8
+"""Kinds that can be counted in one word, a byte each."""
 
 
 class MatrixTerms(NamedTuple):
@@ -52,6 +62,27 @@ class Term(NamedTuple):
     weight: int = -1
     late: bool = False
     enters: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Kinds:
+    """By event. Without ties `own` and `union` are empty."""
+
+    code: Array
+    tied: int
+    own: Array
+    union: Array
+    positions: list[frozenset[int]]  # by kind
+
+
+@dataclass(frozen=True, eq=False)
+class InstantKinds:
+    """By point in time: `start` is its first event (and one more for the end); `counts[code]` its events by kind."""
+
+    code: Array
+    tied: int  # the code of points in time that have no kind of their own
+    start: Array
+    counts: list[dict[int, int]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,48 +203,13 @@ def flat(instant_kinds: list[list[Term]], rows: int, *, adds: bool = False) -> M
     )
 
 
-# The kind of every event: which positions it fits, as a small number; and which events share their time.
-#
-# Kinds are what tables are indexed by. Two readings of a block:
-#
-# - *by event* (`Kinds`): `code` is the kind of an event that is alone at its time, and `tied` for the others, which
-#   have their kind in `own`, and in `union` the kind that fits all that any event of their time fits;
-# - *by time* (`InstantKinds`): one code per point in time, for how many events of each kind it has. Where no event
-#   has a weight of its own, that is enough, and ties cost nothing.
-#
-# O(events): one pass over the bits and one over the times.
-
-
-MOST_INSTANT_KINDS = 250
-MOST_COUNTED = 8
-"""Kinds that can be counted in one word, a byte each."""
-
-
-@dataclass(frozen=True, eq=False)
-class Kinds:
-    """By event. Without ties `own` and `union` are empty."""
-
-    code: Array
-    tied: int
-    own: Array
-    union: Array
-    positions: list[frozenset[int]]  # by kind
-
-
-@dataclass(frozen=True, eq=False)
-class InstantKinds:
-    """By point in time: `start` is its first event (and one more for the end); `counts[code]` its events by kind."""
-
-    code: Array
-    tied: int  # the code of points in time that have no kind of their own
-    start: Array
-    counts: list[dict[int, int]]
+# ---------------------------------------------------------------------------------------- kinds of events
 
 
 def kinds_of(block: Block) -> Kinds:
     """Number the kinds of events that occur, and those that occur as unions of equal times."""
     words = _words(block)
-    ties = has_ties(block.key_starts, block.instant)
+    ties = _has_ties(block.key_starts, block.instant)
     union = _unions(words, block.tie_end) if ties else words[:0]
     if words.dtype.itemsize <= 2:
         present = np.zeros(1 << 8 * words.dtype.itemsize, np.bool_)
@@ -329,7 +325,7 @@ def _look_up(found: Array, words: Array, table: Array) -> None:
 
 
 @njit(nogil=True)
-def has_ties(key_starts: Array, instant: Array) -> bool:
+def _has_ties(key_starts: Array, instant: Array) -> bool:
     """Whether two events of one key have no order. O(events)."""
     for key in range(len(key_starts) - 1):
         same = 0
