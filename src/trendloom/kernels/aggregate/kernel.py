@@ -18,6 +18,7 @@ import pyarrow as pa
 from trendloom.errors import DataError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.block import aggregate
+from trendloom.kernels.aggregate.type_grained import pane_of
 from trendloom.kernels.aggregate.type_grained import pieces as stored
 from trendloom.kernels.aggregate.type_grained.pieces import (
     BEGIN,
@@ -138,7 +139,7 @@ class AggregationKernel:
     @property
     def emission(self) -> EmissionPolicy:
         window = self.spec.pattern_spec.window
-        return EmissionPolicy(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
+        return EmissionPolicy(window, Certain.WINDOW, pane=(pane_of(window) or 1) if self.summarised else None)
 
     def start(self) -> AggregationState:
         return AggregationState()

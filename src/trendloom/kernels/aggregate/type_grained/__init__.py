@@ -45,6 +45,7 @@ from trendloom.kernels.aggregate.type_grained.sweep import Steps, TimedInstantKi
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import LEAN, Limbs, Numbers, add_unit, clear, copy, zeros_like
 from trendloom.kernels.jit.compiled import njit
+from trendloom.model.time import Window
 
 MANY_POINTS = 64
 """Of one in so many points in time and more the numbers are looked up in a table of all, not searched for."""
@@ -172,29 +173,29 @@ def run(prepared: Prepared, spans: Spans, numbers: Numbers, *, panes: bool | Non
         if addends.extremes:
             _each_least(found.least, spans.low, spans.high, shape, *prepared.by_event, addends.values, prepared.valued)
         return found
-    window = addends.spec.pattern_spec.window
-    assert window.within is not None
-    assert window.slide is not None
-    pieces = pieces_of(addends.block, math.gcd(window.within, window.slide))
+    pane = pane_of(addends.spec.pattern_spec.window)
+    assert pane is not None
+    pieces = pieces_of(addends.block, pane)
     needed = np.unique(spans.key)
     if len(needed) < addends.block.keys:
         pieces = pieces[np.isin(np.searchsorted(addends.block.key_starts, pieces[:, 0], side="right") - 1, needed)]
-    matrices = reduce(prepared, pieces[:, 0], pieces[:, 1], numbers)
-    first, last = np.searchsorted(pieces[:, 0], spans.low), np.searchsorted(pieces[:, 0], spans.high)
+    begin, end = pieces[:, 0], pieces[:, 1]
+    matrices = reduce_numbers(prepared, begin, end, numbers)._replace(least=reduce_least(prepared, begin, end))
+    first, last = np.searchsorted(begin, spans.low), np.searchsorted(begin, spans.high)
     slide(found, first, last, matrices, shape)
     return found
 
 
-def reduce(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> StretchMatrices:
-    """The matrix of every stretch of events, in the number system of `numbers`."""
-    shape, extremes = prepared.shape, prepared.addends.extremes
+def reduce_numbers(prepared: Prepared, begin: Array, end: Array, numbers: Numbers) -> StretchMatrices:
+    """The matrix of every stretch of events, in the number system of `numbers`, without least values."""
+    shape = prepared.shape
     lanes, size = len(shape.columns), shape.slots * (shape.measures + 1)
-    found = no_matrices(numbers, len(begin), extremes, shape, lanes)
+    found = no_matrices(numbers, len(begin), 0, shape, lanes)
     reducing = _roomy_reduce if isinstance(numbers, Limbs) else _lean_reduce
     first, last = prepared.points(begin), prepared.points(end)
     rows, spare = zeros_like(numbers, size, lanes), zeros_like(numbers, 2 * size, lanes)
     reducing(found, first, last, shape, *prepared.by_time, rows, spare)
-    return found._replace(least=reduce_least(prepared, begin, end))
+    return found
 
 
 def reduce_least(prepared: Prepared, begin: Array, end: Array) -> Array:
@@ -215,10 +216,17 @@ def _worth_panes(prepared: Prepared, spans: Spans) -> bool:
     walked = int((spans.high - spans.low).sum())
     if walked <= FEW_STEPS:
         return False
-    events = len(prepared.addends.block)
-    steps = (int(spans.start.max()) - int(spans.start.min())) // math.gcd(window.within, window.slide)
+    events, pane = len(prepared.addends.block), math.gcd(window.within, window.slide)
+    steps = (int(spans.start.max()) - int(spans.start.min())) // pane
     panes = min(events, (steps + 1) * len(np.unique(spans.key)))
     return events * (1 + columns / 8) + (panes + len(spans)) * slots * columns * columns < walked
+
+
+def pane_of(window: Window) -> int | None:
+    """The length of a pane; None: the whole stream is one."""
+    if window.within is None or window.slide is None:
+        return None
+    return math.gcd(window.within, window.slide)
 
 
 def pieces_of(block: Block, pane: int) -> Array:

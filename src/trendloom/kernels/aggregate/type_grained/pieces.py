@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -29,7 +30,7 @@ from trendloom.kernels.aggregate.measures import (
     spans_between,
     totals_of,
 )
-from trendloom.kernels.aggregate.type_grained import Prepared, pieces_of, reduce, reduce_least
+from trendloom.kernels.aggregate.type_grained import Prepared, pane_of, pieces_of, reduce_least, reduce_numbers
 from trendloom.kernels.aggregate.type_grained.panes import (
     MatrixLayout,
     StretchMatrices,
@@ -48,9 +49,9 @@ from trendloom.kernels.contract import PANE
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.jit.compiled import njit
-from trendloom.model.time import Window
 
-Compute = Callable[[Array, Numbers], tuple[Numbers, Array]]
+Compute = Callable[[Array, Numbers], StretchMatrices]
+"""The matrices of some pieces, by their numbers, in a number system."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -127,13 +128,6 @@ class Pieces:
         return Pieces(self.key[rows], self.pane[rows], self.first[rows], self.last[rows], stacks, self.least[rows])
 
 
-def pane_of(window: Window) -> int | None:
-    """The length of a pane; None: the whole stream is one."""
-    if window.within is None or window.slide is None:
-        return None
-    return math.gcd(window.within, window.slide)
-
-
 def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | None:
     """The pieces of a block; None where values have no meaning outside of it (texts, integers beyond 64 bits)."""
     layout, pane = layout_of(spec, numeric), pane_of(spec.pattern_spec.window)
@@ -150,24 +144,19 @@ def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | 
         prepared = Prepared(prepare(spec, block, linear, extremes if number == 0 else []))
         if number == 0:
             least = reduce_least(prepared, begin, end)
-        prepared = Prepared(prepared.addends.without_least())
-        stacks.append(_stack(_reducing(prepared, begin, end), len(begin), prepared, exact=part.exact))
-    key = block.key[begin]
+        compute = partial(_reduce_some, prepared, begin, end)
+        stacks.append(_matrices(compute, len(begin), prepared.shape, exact=part.exact))
     time = block.time[begin]
     panes = np.zeros(len(begin), np.int64) if pane is None else np.floor_divide(time, pane)
-    return Pieces(key, panes, time, block.time[end - 1], tuple(stacks), least)
+    return Pieces(block.key[begin], panes, time, block.time[end - 1], tuple(stacks), least)
 
 
 def join(parts: list[Pieces]) -> Pieces:
     """Pieces of different origins in one order."""
-    whole = Pieces(
-        np.concatenate([part.key for part in parts]),
-        np.concatenate([part.pane for part in parts]),
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.last for part in parts]),
-        tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True)),
-        np.concatenate([part.least for part in parts]),
-    )
+    names = ("key", "pane", "first", "last", "least")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    stacks = tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True))
+    whole = Pieces(**arrays, stacks=stacks)
     return whole.take(np.lexsort((whole.first, whole.pane, whole.key)))
 
 
@@ -179,8 +168,8 @@ def compact(spec: AggregationSpec, numeric: str, pieces: Pieces) -> Pieces:
     end = np.r_[begin[1:], len(pieces)]
     stacks, shapes = [], _shapes(spec, layout_of(spec, numeric))
     for stack, shape in zip(pieces.stacks, shapes, strict=True):
-        size, lanes = stack.low.shape[1:]
-        stacks.append(_matrices(_multiplying(stack, begin, end, shape), len(begin), size, lanes, exact=stack.exact))
+        compute = partial(_multiply_some, stack, begin, end, shape)
+        stacks.append(_matrices(compute, len(begin), shape, exact=stack.exact))
     least = np.empty((len(begin), *pieces.least.shape[1:]), np.int64)
     _multiply_least(least, pieces.least, begin, end, shapes[0])
     kept = pieces.take(begin)
@@ -201,18 +190,15 @@ def results(
     key_starts = np.searchsorted(pieces.key, np.arange(keys + 1))
     spans = spans_between(key_starts, pieces.pane * (pane or 1), window)
     spans = spans if starts is None else spans.starting(*starts)
-    values: dict[str, Any] = {}
-    matches = least = None
+    runs = []
     for number, (part, shape) in enumerate(zip(layout.parts, _shapes(spec, layout), strict=True)):
-        sweeper = Multiplied(pieces.stacks[number], pieces.least if number == 0 else pieces.least[:, :0], shape)
-        amounts, found = part.run(sweeper, spans)
-        values |= {m.name: amounts[1 + at] for at, m in enumerate(part.measures)}
-        if number == 0:
-            matches, least = amounts[0], found
-    assert matches is not None
-    assert least is not None
-    for at, measure in enumerate(layout.extremes):
-        values[measure.name] = block_columns[measure.name].restore(least[:, at])
+        least = pieces.least if number == 0 else pieces.least[:, :0]
+        runs.append((part, *part.run(Multiplied(pieces.stacks[number], least, shape), spans)))
+    values: dict[str, Any] = {
+        m.name: amounts[1 + at] for part, amounts, _ in runs for at, m in enumerate(part.measures)
+    }
+    _, (matches, *_), least = runs[0]
+    values |= {m.name: block_columns[m.name].restore(least[:, at]) for at, m in enumerate(layout.extremes)}
     return totals_of(spec, spans.key, spans.start, matches, values)
 
 
@@ -247,58 +233,48 @@ class Multiplied:
 # -------------------------------------------------------------------------------------------- exact matrices
 
 
-def _stack(compute: Compute, count: int, prepared: Prepared, *, exact: bool) -> Stack:
-    size = prepared.shape.slots * (prepared.shape.measures + 1)
-    return _matrices(compute, count, size, len(prepared.shape.columns), exact=exact)
-
-
-def _matrices(compute: Compute, count: int, size: int, lanes: int, *, exact: bool) -> Stack:
+def _matrices(compute: Compute, count: int, layout: MatrixLayout, *, exact: bool) -> Stack:
     """Matrices number 0 to `count`, in two words or scaled; those that do not fit in as many words as they need."""
+    size, lanes = layout.slots * (layout.measures + 1), len(layout.columns)
     shape, everything = (count, size, lanes), np.arange(count)
     wide = np.full(count, None, object)
     if not exact:
-        scaled, _ = compute(everything, zeros(Scaled, 1, 1))
+        scaled = compute(everything, zeros(Scaled, 1, 1)).numbers
         assert isinstance(scaled, Scaled)
         return Stack(scaled.mantissa.reshape(shape), scaled.exponent.reshape(shape), False, wide)
-    found, bad = compute(everything, zeros(Wides, 1, 1))
+    found, spilled, _ = compute(everything, zeros(Wides, 1, 1))
     assert isinstance(found, Wides)
-    again = np.flatnonzero(bad)
+    again = np.flatnonzero(spilled)
 
     def compute_wider(rows: Array, words: int) -> Array:
-        limbs, spilt = compute(rows, zeros(Limbs, 1, 1, words))
+        limbs, spilled, _ = compute(rows, zeros(Limbs, 1, 1, words))
         assert isinstance(limbs, Limbs)
         matrices = limbs.words.reshape(len(rows), size, lanes, words)
         for row, matrix in zip(rows, matrices, strict=True):
             wide[row] = matrix
-        return spilt
+        return spilled
 
     if len(again):
-        bits = bits_of(compute(again, zeros(Scaled, 1, 1))[0])
+        bits = bits_of(compute(again, zeros(Scaled, 1, 1)).numbers)
         repeat_wider(again, words_of(bits.reshape(len(again), -1).max(axis=1)), compute_wider)
     return Stack(found.low.reshape(shape), found.high.reshape(shape), True, wide)
 
 
-def _reducing(prepared: Prepared, begin: Array, end: Array) -> Compute:
-    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
-        found = reduce(prepared, begin[rows], end[rows], numbers)
-        return found.numbers, found.spilled
-
-    return compute
+def _reduce_some(prepared: Prepared, begin: Array, end: Array, rows: Array, like: Numbers) -> StretchMatrices:
+    return reduce_numbers(prepared, begin[rows], end[rows], like)
 
 
-def _multiplying(stack: Stack, begin: Array, end: Array, shape: MatrixLayout) -> Compute:
-    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
-        sizes = end[rows] - begin[rows]
-        last = np.cumsum(sizes)
-        some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
-        least = np.empty((len(some), 0, 0, 0), np.int64)
-        matrices = StretchMatrices(*stack.take(some).numbers(numbers), least)
-        lanes = stack.low.shape[2]
-        out, product, other = (no_matrices(matrices.numbers, count, 0, shape, lanes) for count in (len(rows), 1, 1))
-        _multiply(out, matrices, last - sizes, last, product, other, shape)
-        return out.numbers, out.spilled
-
-    return compute
+def _multiply_some(
+    stack: Stack, begin: Array, end: Array, shape: MatrixLayout, rows: Array, like: Numbers
+) -> StretchMatrices:
+    sizes = end[rows] - begin[rows]
+    last = np.cumsum(sizes)
+    some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
+    matrices = StretchMatrices(*stack.take(some).numbers(like), np.empty((len(some), 0, 0, 0), np.int64))
+    lanes = len(shape.columns)
+    out, product, other = (no_matrices(matrices.numbers, count, 0, shape, lanes) for count in (len(rows), 1, 1))
+    _multiply(out, matrices, last - sizes, last, product, other, shape)
+    return out
 
 
 # ---------------------------------------------------------------------------------------------------- parts
