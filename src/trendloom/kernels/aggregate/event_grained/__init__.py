@@ -3,10 +3,10 @@
 The value of event e in state s is c(e, s) = starts + Σ c(f, r) over all moves r → s and all earlier events f in state r
 that pass the predicates and NOTs of the move: a number per event and state, however many matches there are. What makes
 it fast is how the sum over f is found: from a running sum, a hash table or a Fenwick tree (see `structures`), and only
-where nothing else is possible by trying every f. Sums over occurrences and least values ride along (see `cells`).
+where nothing else is possible by trying every f. Sums over occurrences and least values ride along (see `Cells`).
 
 Cost for n events: O(n) where moves have no order predicate, O(n log n) with one, O(n log² n) with two, else O(n²).
-Windows that overlap are lanes of one sweep (see `batches`). Memory O(n) per key, O(n log n) for two orders.
+Windows that overlap are lanes of one sweep (see `sweep`). Memory O(n) per key, O(n log n) for two orders.
 See Poppe, "Event Stream Analytics", ch. 11 and 15 (GRETA and COGRA, both quadratic here).
 """
 

@@ -9,7 +9,7 @@ and the number of matches is Σ runs(e, s) over the accepting states. Three ways
 
 - contiguous: they can only be at the next time (`consecutive`);
 - every state has at most one move with a predicate, an inequality: entries wait for it in order (`waiting_in_order`);
-- else a table of all successors (`ground.successors`), here. An entry lives only from its first predecessor to its
+- else a table of all successors (`matching.successors`), here. An entry lives only from its first predecessor to its
   own event: a pool holds those that are under way, and where a successor has one predecessor, the entry moves on
   without a copy.
 

@@ -1,6 +1,6 @@
 """Type-grained aggregation: one running aggregate per position, however many matches it stands for.
 
-Without predicates on adjacent events every event is a small matrix on the aggregates (`program`), so a stretch of
+Without predicates on adjacent events every event is a small matrix on the aggregates (`Program`), so a stretch of
 events is a matrix too. Windows that do not overlap carry one vector through their events; windows that overlap share
 the matrices of their panes (`panes`), whichever costs less. The same algebra serves skip-till-next-match and
 contiguous, where one number per position counts the runs that wait there (pattern-grained).

@@ -4,7 +4,7 @@ A piece is a stretch of one key's events in one pane. Pieces are multiplied in o
 by tasks that read different parts of a stream, or by steps that see it chunk after chunk. Exact numbers stay exact: a
 piece whose numbers do not fit two words has as many as it needs.
 
-Cost: that of `type_grained.reduce` to make them; one product of matrices each to put them together.
+Cost: that of `reduce_numbers` to make them; one product of matrices each to put them together.
 """
 
 from __future__ import annotations
