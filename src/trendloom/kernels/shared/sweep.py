@@ -3,7 +3,7 @@
 Events of one time are never in sequence: what they add is held beside the cells, and becomes visible when all of them
 have been seen. When a window ends, the cells of its queries are their results.
 
-Integers have 62 bits; what has more wraps around at 2^64, which is noted (`spilled`; see `kernel.widen`). Cells that nothing
+Integers have 62 bits; what has more wraps around at 2^64, which is noted (`spilled`; see `widen`). Cells that nothing
 was added to since the key began are passed over.
 
 Cost: O(events · cells of a letter that hold anything · open windows), and O(cells that hold anything) for every window
