@@ -19,8 +19,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Comparison, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.aggregate import event_grained as mixed_grained
-from trendloom.kernels.aggregate import event_grained as truths
+from trendloom.kernels.aggregate import event_grained
 from trendloom.kernels.aggregate.event_grained import add_up, quadratic
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.measures import (
@@ -236,10 +235,10 @@ def test_trying_every_predecessor_gives_the_same(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(rounds(25)))
 def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lanes, two orders by scanning, tests in tiny parts: the way is another, the answer is not."""
-    monkeypatch.setattr(mixed_grained, "MOST_BYTES", 500 * (seed % 3))
-    monkeypatch.setattr(truths, "MOST_PAIRS", 3)
-    monkeypatch.setattr(truths, "MOST_ITEMS", 5)
-    monkeypatch.setattr(truths, "SLICE", 2)
+    monkeypatch.setattr(event_grained, "MOST_BYTES", 500 * (seed % 3))
+    monkeypatch.setattr(event_grained, "MOST_PAIRS", 3)
+    monkeypatch.setattr(event_grained, "MOST_ITEMS", 5)
+    monkeypatch.setattr(event_grained, "SLICE", 2)
     check_small(seed)
 
 
