@@ -91,7 +91,7 @@ def show(
 
 
 def kinds_of(fits: tuple[Array, ...]) -> tuple[Array, list[int]]:
-    """The kind of every event, and by kind the bits that it has."""
+    """The kind of every event, and for each kind its bits."""
     found = encode_keys([Vector(Kind.INT, words.astype(np.int64)) for words in fits])
     listed = [sum(int(words[row]) << WORD * at for at, words in enumerate(fits)) for row in found.rows.tolist()]
     return found.codes, listed

@@ -81,7 +81,7 @@ def begins_of(sizes: Iterable[int]) -> Array:
 
 
 def starts_of(segments: SegmentProgram) -> StartEvents:
-    """Nothing has begun yet."""
+    """Room for START events, of which there are none."""
     count, positions, uses = len(segments.family), len(segments.repeats), len(segments.entry)
     sizes = [int(some[-1]) for some in (segments.times, segments.numbers, segments.entries)]
     return StartEvents(
@@ -210,7 +210,7 @@ def combine(sweep: Any, segment: Any, use: Any) -> None:
 
 @njit(**BORROWED)
 def forget_starts(segments: Any, starts: Any, family: Any) -> None:
-    """Nothing is left of a key in the segments of a family."""
+    """Remove all START events of a family, at the end of a key."""
     for segment in range(len(segments.family)):
         if segments.family[segment] == family:
             starts.head[segment] = starts.tail[segment] = 0

@@ -382,7 +382,7 @@ def _compare(sweep: Any, cell: Any, event: Any, target: Any) -> None:
 
 @njit(**BORROWED)
 def _take_over(program: Any, cell: Any, running: Any) -> None:
-    """What events of one time have added to a cell becomes visible."""
+    """Make visible what events of one time have added to a cell."""
     holds, mine = program.holds[cell], program.lane[cell]
     end = mine + program.lanes[program.family[cell]]
     if not running.touched[cell]:
@@ -408,7 +408,7 @@ def _take_over(program: Any, cell: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _empty(program: Any, cell: Any, running: Any) -> None:
-    """Nothing is left in any lane of a cell."""
+    """Empty every lane of a cell."""
     if running.touched[cell]:
         for lane in range(program.lanes[program.family[cell]]):
             _clear(program, cell, lane, running)
@@ -427,7 +427,7 @@ def _clear(program: Any, cell: Any, lane: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _clear_lane(program: Any, family: Any, lane: Any, running: Any) -> None:
-    """Nothing is left of a window in any cell."""
+    """Empty the lane of a window in every cell of a family."""
     first = program.unit[family]
     for place in range(first, first + running.height[family]):
         _clear(program, running.stack[place], lane, running)
@@ -435,7 +435,7 @@ def _clear_lane(program: Any, family: Any, lane: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _forget(program: Any, family: Any, running: Any) -> None:
-    """Nothing is left of a key in any cell of a family."""
+    """Empty every cell of a family, at the end of a key."""
     first = program.unit[family]
     for place in range(first, first + running.height[family]):
         _empty(program, running.stack[place], running)

@@ -45,7 +45,7 @@ from trendloom.kernels.columns.numbers import LEAN, Limbs, add_lane, add_unit, c
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.tables import Checks, compare, fits_at, fitting_bits, possible
 
-NOBODY, MANY = -1, -2
+NO_STATE, MANY = -1, -2
 """Instead of a state: no run stands there; several events of one time, or several states of one event."""
 GOES_ON, STARTS, ENDS = 1, 2, 4
 """What can happen at an event: runs that stand at the event before it go on to it, runs start, matches end."""
@@ -57,7 +57,7 @@ class ConsecutiveCourse(NamedTuple):
     """How runs move: what each event fits, and the moves between states."""
 
     fits: Array
-    lone: Array  # the one state of an event that is alone at its time; NOBODY, MANY
+    lone: Array  # the one state of an event that is alone at its time; NO_STATE, MANY
     fate: Array  # of such an event: GOES_ON, STARTS, ENDS, added
     source: Array  # of each move
     group: int  # events of equal time, at most
@@ -76,7 +76,7 @@ def add_up_consecutive(addends: Addends, spans: Spans, found: SpanTotals) -> Non
 def _course(fits: Array, rules: RunRules) -> ConsecutiveCourse:
     position, moves, checks = rules.position_of, rules.moves, rules.checks
     source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
-    move_of = np.full((len(position), len(position)), NOBODY, np.int64)
+    move_of = np.full((len(position), len(position)), NO_STATE, np.int64)
     move_of[source, moves.target] = np.arange(len(source))
     needs = np.array([_bits(checks.pairs[a:b]) for a, b in pairwise(checks.pairs_begin.tolist())], np.uint64)
     bounds = rules.bounds
@@ -123,18 +123,18 @@ def _find_fates(
     is one of another key does no harm, for no run stands there when a pass begins.
     """
     position, tie_end = rules.position_of, rules.checks.tie_end
-    group, begin, before = 1, 0, NOBODY
+    group, begin, before = 1, 0, NO_STATE
     for e in range(len(fits)):
         if e >= tie_end[begin]:
             begin = e
         group = max(group, e + 1 - begin)
-        state = NOBODY
+        state = NO_STATE
         for each in range(len(position)):
             if fits_at(fits[e], position[each]):
-                state = each if state == NOBODY else MANY
+                state = each if state == NO_STATE else MANY
         state = MANY if tie_end[e] - begin > 1 else state
         found = always[state] if state >= 0 else 0
-        if state >= 0 and before >= 0 and move_of[before, state] != NOBODY:
+        if state >= 0 and before >= 0 and move_of[before, state] != NO_STATE:
             need = needs[move_of[before, state]]
             found += GOES_ON * (need == 0 or truths[e] & need == need)
         lone[e], fate[e], before = state, found, state
@@ -187,7 +187,7 @@ def _one_by_one(
     while at < stop and course.lone[at] != MANY:
         closed = close_lanes(at, closed, lanes, ledger, found)
         state, fate = int(course.lone[at]), course.fate[at]
-        stands = standing != NOBODY and fate & GOES_ON != 0
+        stands = standing != NO_STATE and fate & GOES_ON != 0
         if not stands:
             wipe(mine, ledger)
         if fate & STARTS:
@@ -196,7 +196,7 @@ def _one_by_one(
             gain(mine, at, state, rules.terms, ledger)
             if fate & ENDS:
                 count(mine, at, state, lanes, bounds, ledger)
-        standing = state if stands else NOBODY
+        standing = state if stands else NO_STATE
         at += 1
     return at, closed, standing
 
@@ -208,7 +208,7 @@ def _one_by_one_alone(
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
     lone, fates, values, width, numbers = course.lone, course.fate, terms.values, ledger.width, ledger.numbers
     least, total, total_least, extremes = ledger.least, ledger.total, ledger.total_least, ledger.least.shape[1]
-    stands, mine = standing != NOBODY, _zero()
+    stands, mine = standing != NO_STATE, _zero()
     while at < stop and lone[at] != MANY:
         state, fate = int(lone[at]), fates[at]
         stands &= fate & GOES_ON != 0
@@ -232,18 +232,18 @@ def _one_by_one_alone(
                 for x in range(extremes):
                     total_least[x, 0] = min(total_least[x, 0], least[0, x, 0])
         at += 1
-    return at, lone[at - 1] if stands else NOBODY
+    return at, lone[at - 1] if stands else NO_STATE
 
 
 @njit(**INSIDE, forceinline=True)
 def _leave_group(size: int, side: int, course: ConsecutiveCourse, position_of: Array, ledger: RunLedger) -> int:
-    """The state in which runs stand at the lone event of the last group, or NOBODY; their entry becomes entry 0."""
+    """The state in which runs stand at the lone event of the last group, or NO_STATE; their entry becomes entry 0."""
     states = len(position_of)
     for state in range(states if size == 1 else 0):
         if course.stands[1 + side * course.group * states + state]:
             move_entry(_zero(), 1 + side * course.group * states + state, ledger)
             return state
-    return NOBODY
+    return NO_STATE
 
 
 @njit(**INSIDE, forceinline=True)
@@ -253,7 +253,7 @@ def _enter_group(standing: int, side: int, course: ConsecutiveCourse, position_o
     mine = 1 + side * course.group * states
     for state in range(states):
         course.stands[mine + state] = state == standing
-    if standing != NOBODY:
+    if standing != NO_STATE:
         move_entry(mine + standing, _zero(), ledger)
     return 1
 
@@ -290,7 +290,7 @@ def _sum_group(old: int, size: int, sums: int, states: int, stands: Array, ledge
 
 @njit(**INSIDE, forceinline=True)
 def _arrive(entry: int, other: int, stands: Array, ledger: RunLedger) -> None:
-    """The runs of another entry, if there are any, go on to this one."""
+    """Add the runs of another entry, if there are any, to this one."""
     if stands[other]:
         if stands[entry]:
             join_entry(entry, other, ledger)

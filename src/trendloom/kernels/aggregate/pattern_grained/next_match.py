@@ -3,7 +3,7 @@
 Idea: runs that stand at an event wait until some move is possible. If of the moves that lead on from a state at most
 one has a predicate, `left(e) < right(f)` (or its kin), then the entries (see `ledger`) that wait in that state are kept
 in the order of `left`: an event f takes all with `left < right(f)`, the least first; an event to which a move without
-predicate leads takes all there are. Taken entries become the entry of f, so each is handled once.
+predicate leads takes all entries. Taken entries become the entry of f, so each is handled once.
 
 The order is a stack with the least on top, and a heap for entries that arrive greater than that. Where both sides read
 the same column, nothing ever does: whatever was less than the new event has just been taken. Entries of equal
