@@ -68,7 +68,7 @@ class WaitingCourse(NamedTuple):
     or_equal: Array
 
 
-class Waiting(NamedTuple):
+class WaitingRuns(NamedTuple):
     """An entry that waits, or NONE; its `left`, and whether that is known."""
 
     entry: int
@@ -294,7 +294,7 @@ def _takers(state: int, at: int, course: WaitingCourse, rules: RunRules) -> tupl
 
 
 @njit(**INSIDE, forceinline=True)
-def _pop(state: int, all_: bool, limit: int, queues: Queues) -> Waiting:
+def _pop(state: int, all_: bool, limit: int, queues: Queues) -> WaitingRuns:
     """Remove an entry from those that wait: the least, if its `left` is at most `limit`, or any."""
     entry, left, known, top = NONE, LOWEST, True, queues.height[state] - 1
     if top >= 0 and (all_ or queues.stack_left[state, top] <= limit):
@@ -307,12 +307,12 @@ def _pop(state: int, all_: bool, limit: int, queues: Queues) -> Waiting:
     elif all_:
         entry, known = queues.rest[state], False
         queues.rest[state] = NONE
-    return Waiting(entry, left, known)
+    return WaitingRuns(entry, left, known)
 
 
 @njit(**INSIDE)
 def _share(
-    waiting: Waiting, state: int, at: int, course: WaitingCourse, rules: RunRules, arrived: Array, ledger: RunLedger
+    waiting: WaitingRuns, state: int, at: int, course: WaitingCourse, rules: RunRules, arrived: Array, ledger: RunLedger
 ) -> None:
     """The runs of an entry go on to every event of one time that can extend them; each takes a copy."""
     moves, checks = rules.moves, rules.checks
