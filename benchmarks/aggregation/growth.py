@@ -17,7 +17,7 @@ from benchmarks.baselines import aggregation as baselines
 from benchmarks.cases.events import stream
 from benchmarks.harness.planned import Planned, planned
 from benchmarks.harness.report import Curve, Report, Timing, race
-from trendloom.kernels.aggregate.event_grained import event_grained as mixed_grained
+from trendloom.kernels.aggregate import event_grained
 from trendloom.kernels.columns.numbers import Scaled, zeros
 
 RISING = "RETURN COUNT(*) PATTERN S+ WHERE S.price < NEXT(S).price WITHIN 4000000 s SLIDE 4000000 s"
@@ -95,7 +95,7 @@ def _prices(case: Planned) -> Any:
 def _trees(case: Planned) -> Contenders:
     price = _prices(case)
     return {
-        "the kernel": lambda: _log(case, mixed_grained.sweep),
+        "the kernel": lambda: _log(case, event_grained.add_up),
         "a tree by hand": lambda: baselines.log_increasing(price),
     }
 
@@ -103,8 +103,8 @@ def _trees(case: Planned) -> Contenders:
 def _scans(case: Planned) -> Contenders:
     price = _prices(case)
     return {
-        "the kernel": lambda: _log(case, mixed_grained.sweep),
-        SCANS[0]: lambda: _log(case, mixed_grained.quadratic),
+        "the kernel": lambda: _log(case, event_grained.add_up),
+        SCANS[0]: lambda: _log(case, event_grained.quadratic),
         SCANS[1]: lambda: baselines.log_increasing_by_scan(price),
         SCANS[2]: lambda: float(np.log10(baselines.increasing_by_scan(price))),
     }

@@ -16,9 +16,8 @@ from benchmarks.baselines import aggregation as baselines
 from benchmarks.cases.events import stream
 from benchmarks.harness.planned import Planned, planned
 from benchmarks.harness.report import Report, Timing, race
+from trendloom.kernels.aggregate import pattern_grained, type_grained
 from trendloom.kernels.aggregate.measures import Spans, SpanTotals
-from trendloom.kernels.aggregate.pattern_grained import pattern_grained
-from trendloom.kernels.aggregate.type_grained import type_grained
 from trendloom.kernels.columns.numbers import Doubles, Numbers, Scaled, Wides, integers, zeros
 
 Array = np.ndarray[Any, Any]
@@ -63,7 +62,7 @@ def one_vector(report: Report, name: str, case: Planned, tries: int) -> None:
     }
     for system, numbers in SYSTEMS.items():
         contenders[f"{system}, prepared"] = partial(run_type, prepared, spans, numbers)
-        contenders[system] = partial(type_grained.sweep, case.addends, spans, zeros(numbers, 1, 1))
+        contenders[system] = partial(type_grained.add_up, case.addends, spans, zeros(numbers, 1, 1))
     timings = race(tries, contenders, on_processor=True)
     expected = baselines.exact(timings["by hand, exact"].answer)
     rates = {}
@@ -170,7 +169,7 @@ def _rising_by_hand(case: Planned, semantics: str) -> Callable[[], Array]:
 
 
 def _race_runs(report: Report, name: str, case: Planned, tries: int, by_hand: Callable[[], Array]) -> None:
-    grain = type_grained.sweep if case.spec.algebra else pattern_grained.sweep
+    grain = type_grained.add_up if case.spec.algebra else pattern_grained.add_up
     contenders: dict[str, Callable[[], Any]] = {"by hand": by_hand}
     for system in ("float", "exact"):
         contenders[system] = partial(grain, case.addends, case.spans, zeros(SYSTEMS[system], 1, 1))

@@ -14,8 +14,7 @@ import pyarrow as pa
 from trendloom.frontend.tql.parser import parse
 from trendloom.io.events import prepare as prepare_events
 from trendloom.kernels.aggregate import measures as jobs
-from trendloom.kernels.aggregate.measures import Addends, Spans
-from trendloom.kernels.aggregate.spans import spans_of
+from trendloom.kernels.aggregate.measures import Addends, Spans, spans_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.logical.bind import bind

@@ -21,8 +21,8 @@ from benchmarks.cases.sharing import routes, sharing_workload, taxi
 from benchmarks.harness.memory import peak_while, run_apart
 from benchmarks.harness.report import Report, race
 from benchmarks.sharing.contenders import WARM_UP, Contest, quietly, with_kernels
+from trendloom.kernels.shared import CountedStep, SharedSteps
 from trendloom.kernels.shared.kernel import SharedKernel
-from trendloom.kernels.shared.steps import CountedStep, SharedSteps
 from trendloom.planner.sharing.choose_plan import SharingChoice
 from trendloom.planner.sharing.conflict_graph import members
 from trendloom.planner.sharing.costs import seconds_of_sweep

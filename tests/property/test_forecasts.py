@@ -9,7 +9,7 @@ from tests.property.strategies import ANY, Case, Knobs, cases, to_table
 
 from trendloom.engines.local import stream_of
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.aggregate import count_matches as counting
+from trendloom.kernels.aggregate import block as counting
 from trendloom.kernels.contract import Expected
 from trendloom.logical.bind import bind
 from trendloom.options import Options

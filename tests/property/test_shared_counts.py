@@ -18,9 +18,9 @@ from tests.property.amounts import amount, at_least, thorough
 import trendloom as tl
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.interpreted import interpreted_only
+from trendloom.kernels.shared import CountedQuery, CountedStep
+from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import merge_queries
-from trendloom.kernels.shared.results import SweptQuery
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.time import Window
 from trendloom.options import Options

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
-from trendloom.kernels.aggregate.type_grained.program import obstacle as program_obstacle
+from trendloom.kernels.aggregate.program import obstacle as program_obstacle
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton

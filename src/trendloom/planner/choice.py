@@ -20,7 +20,7 @@ from trendloom.planner.exists import COMPARED, describe_hiding
 from trendloom.planner.request import Choice, OutputKind, PlanningRequest, Refusal
 
 if TYPE_CHECKING:
-    from trendloom.kernels.aggregate.count_matches import Count
+    from trendloom.kernels.aggregate.block import Count
 
 
 COLLAPSED_ROWS = "one row for all matches with the same events outside Kleene variables"

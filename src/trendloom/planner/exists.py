@@ -49,7 +49,7 @@ def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:
     found = _with_template(pattern_spec, _without_loops(first.template, looping)) if looping else pattern_spec
     if first.rules or unasked != pattern_spec.hidden:
         return found
-    from trendloom.kernels.aggregate.type_grained.exists import Existence
+    from trendloom.kernels.aggregate.program import Existence
 
     needless = Existence(Automaton(found)).needless
     return _with_template(found, found.scopes[0].template.without_states(needless)) if needless else found

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from trendloom.kernels.aggregate.type_grained.program import Program as Program
-from trendloom.kernels.aggregate.type_grained.program import Slot as Slot
+from trendloom.kernels.aggregate.program import Program as Program
+from trendloom.kernels.aggregate.program import Slot as Slot
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.reached_events import NOWHERE as NOWHERE

@@ -1,6 +1,6 @@
 """How matches are counted without being built, as pictures: running numbers event by event, and windows out of panes.
 
-Both use the matrices of the plan that would run (`kernels.aggregate.type_grained.program`), with Python's integers:
+Both use the matrices of the plan that would run (`kernels.aggregate.program`), with Python's integers:
 what is drawn is what the kernels compute. For small streams: O(events · slots³), and every event takes room.
 """
 

@@ -12,7 +12,7 @@ import pytest
 import trendloom as tl
 from trendloom.engines.answers import Watch, answers
 from trendloom.errors import OptionError, RunError
-from trendloom.kernels.aggregate.count_matches import Count
+from trendloom.kernels.aggregate.block import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.trends import walk
 from trendloom.model.amounts import bytes_of, free_memory
@@ -97,7 +97,7 @@ class TestForecast:
     def _few_are_many(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Matches are counted once there are a thousand events in them, however few they can be."""
         monkeypatch.setattr("trendloom.runtime.task.FIRST_ENTRIES", 1000)
-        monkeypatch.setattr("trendloom.kernels.aggregate.count_matches.WORTH_COUNTING", 1000)
+        monkeypatch.setattr("trendloom.kernels.aggregate.block.WORTH_COUNTING", 1000)
 
     def said(self, query: str, events: pa.Table) -> list[str]:
         told: list[str] = []
@@ -130,11 +130,11 @@ class TestForecast:
             return counted[-1]
 
         monkeypatch.setattr(Count, "steps", noted)
-        monkeypatch.setattr("trendloom.kernels.aggregate.count_matches.MOST_STEPS", 60 * 120)
+        monkeypatch.setattr("trendloom.kernels.aggregate.block.MOST_STEPS", 60 * 120)
         (told,) = self.said(query, events)
         assert set(counted) == {60 * 120}
         assert int(told.replace(",", "")) == tl.run(query, events).num_rows
-        monkeypatch.setattr("trendloom.kernels.aggregate.count_matches.MOST_STEPS", 60 * 120 - 1)
+        monkeypatch.setattr("trendloom.kernels.aggregate.block.MOST_STEPS", 60 * 120 - 1)
         assert self.said(query, events) == []
 
     def test_does_not_delay_ranks_of_few_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:

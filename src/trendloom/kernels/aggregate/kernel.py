@@ -1,7 +1,7 @@
 """Aggregates over the matches of windows, under the contract every kernel keeps.
 
 Where stretches of events are matrices (`summarised`), events that are certain are multiplied into pieces, few for each
-key and pane, and forgotten: the state does not grow with the events. Other grains ask for the events of open windows
+key and pane, and forgotten: the state does not grow with the events. Other grains need the events of open windows
 again. Windows are given out when they have ended. Cost of a step: that of the grain over the events given, and one
 product of pieces per window that has ended, shared between windows that overlap.
 """
@@ -18,6 +18,7 @@ import pyarrow as pa
 from trendloom.errors import DataError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.block import aggregate
+from trendloom.kernels.aggregate.type_grained import pane_of
 from trendloom.kernels.aggregate.type_grained import pieces as stored
 from trendloom.kernels.aggregate.type_grained.pieces import (
     BEGIN,
@@ -40,12 +41,10 @@ from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 
-# Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet.
-
 
 @dataclass(frozen=True)
 class MatrixSummaries:
-    """What is added up, in which numbers."""
+    """Aggregates whose stretches of events are matrices: reduced where the events lie, multiplied where they meet."""
 
     spec: AggregationSpec
     numeric: str
@@ -130,7 +129,7 @@ class AggregationKernel:
 
     @property
     def columns(self) -> tuple[ResultColumn, ...]:
-        """None: totals are no rows yet."""
+        """None: totals are not rows yet."""
         return ()
 
     @property
@@ -140,7 +139,7 @@ class AggregationKernel:
     @property
     def emission(self) -> EmissionPolicy:
         window = self.spec.pattern_spec.window
-        return EmissionPolicy(window, Certain.WINDOW, pane=(stored.pane_of(window) or 1) if self.summarised else None)
+        return EmissionPolicy(window, Certain.WINDOW, pane=(pane_of(window) or 1) if self.summarised else None)
 
     def start(self) -> AggregationState:
         return AggregationState()
@@ -159,7 +158,7 @@ class AggregationKernel:
         return iter(found), replace(state, before=watermark)
 
     def expected(self, state: AggregationState, *, beforehand: bool) -> Expected | None:
-        """There is one result for a group and window: nobody has to be told."""
+        """None: a group and window has one result."""
         return None
 
     def finish(self, state: AggregationState, on_progress: OnProgress | None = None) -> Iterator[Totals]:
@@ -174,7 +173,7 @@ class AggregationKernel:
         return self._ended(state, block, None)
 
     def kept(self, state: AggregationState) -> Array | None:
-        """No event that is in a summary is asked for again."""
+        """No event that is in a summary is needed again."""
         return np.zeros(len(state.block), np.bool_) if self.summarised and state.block is not None else None
 
     def dump(self, state: AggregationState, *, whole: bool = False) -> pa.Table | None:
@@ -191,11 +190,11 @@ class AggregationKernel:
         return AggregationState(old=summaries, before=before)
 
     def describe(self, state: AggregationState) -> Built | None:
-        """Nothing: a batch is added up when it is asked for."""
+        """None: a batch is added up when its results are read."""
         return None
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Totals] | None:
-        """Totals do not know their matches."""
+        """None: totals have no matches to list."""
         return None
 
     @property

@@ -5,8 +5,8 @@
 - `float`: doubles; spans where one is infinite are repeated in scaled numbers, for the sake of averages.
 - `log`: scaled numbers.
 
-Cost: one sweep; a span that needs w words costs about w/2 times as much once more. How many they are is known before
-that (`Widening`), so whoever waits can hear of it.
+Cost: one sweep; a span that needs w words costs about w/2 times as much once more. Their number is reported before
+that (`Widening`).
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ class MeasureGroup:
     def run(
         self, sweeper: Sweeper, spans: Spans, widening: OnWidening | None = None
     ) -> tuple[list[Amounts], Array]:  # fmt: skip
-        """Amounts by lane (the matches first), and the least values; `widening` hears of long numbers beforehand."""
+        """Amounts by lane (the matches first), and the least values; `widening` is called before long numbers."""
         return _exactly(sweeper, spans, widening) if self.exact else _nearly(sweeper, spans, self.system)
 
 
@@ -110,7 +110,7 @@ def _exactly(sweeper: Sweeper, spans: Spans, widening: OnWidening | None) -> tup
 def repeat_wider(again: Array, words: Array, compute: Callable[[Array, int], Array]) -> None:
     """Compute the rows `again` with so many words each, and with twice as many where these do not hold them.
 
-    `compute(rows, words)` keeps what it finds, and says which of the rows spill.
+    `compute(rows, words)` stores what it finds, and returns which of the rows spill.
     """
     while len(again):
         left = []

@@ -1,77 +1,34 @@
-"""What a sweep sees of the events: their order, what each kind of them does, what they weigh."""
+"""Events as a sweep reads them (their order, what each kind of them does, what they weigh), and results by query.
+
+Events with the same bits are of one kind, and what is done for them is listed once.
+"""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import sortable
-from trendloom.kernels.aggregate.results import weights_of
+from trendloom.expr.vectors import Vector
+from trendloom.kernels.aggregate.measures import sortable, weights_of
 from trendloom.kernels.columns.block import WORD, Block
+from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.columns.segments import indices_with_bit
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.jit.compiled import njit
+from trendloom.kernels.shared import FOREVER
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, most_at_a_time, with_room
-from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, Edges, MergedQueries
-
-# Kinds of events: those with the same bits are alike, and what is done for them is listed once.
-
-
-MOST_KINDS = 1 << 12
-"""Kinds of events that are told apart by a table."""
-SLOT_BITS = 14
-SLOTS = 1 << SLOT_BITS
-
-
-def kinds_of(fits: tuple[Array, ...]) -> tuple[Array, list[int]]:
-    """The kind of every event, and by kind the bits that it has."""
-    codes, words = distinct(fits[0])
-    listed = [int(word) for word in words]
-    for number, word in enumerate(fits[1:], 1):
-        code, present = distinct(word)
-        pairs, codes = np.unique(codes * len(present) + code, return_inverse=True)
-        listed = [listed[pair // len(present)] | int(present[pair % len(present)]) << WORD * number for pair in pairs]
-    return codes, listed
-
-
-def distinct(words: Array) -> tuple[Array, Array]:
-    """For every word which of the different ones it is, and these."""
-    codes, listed = np.empty(len(words), np.int64), np.empty(MOST_KINDS, np.uint64)
-    count = _number(words, np.full(SLOTS, -1, np.int64), codes, listed)
-    if count >= 0:
-        return codes, listed[:count]
-    present, codes = np.unique(words, return_inverse=True)
-    return codes, present
-
-
-def _leave(*_: Any) -> int:
-    """Sorting is faster than what is interpreted."""
-    return -1
-
-
-@njit(nogil=True, wraps=True, interpreted=_leave)
-def _number(words: Any, known: Any, codes: Any, listed: Any) -> Any:
-    """How many different words there are, numbered as they appear; -1: too many."""
-    count = 0
-    for row in range(len(words)):
-        word = np.uint64(words[row])
-        slot = np.int64((word * np.uint64(0x9E3779B97F4A7C15)) >> np.uint64(64 - SLOT_BITS))
-        while known[slot] >= 0 and listed[known[slot]] != word:
-            slot = (slot + 1) & (SLOTS - 1)
-        if known[slot] < 0:
-            if count == len(listed):
-                return -1
-            known[slot], listed[count] = count, word
-            count += 1
-        codes[row] = known[slot]
-    return count
-
+from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, Edges, MergedQueries, SweepProgram
+from trendloom.model.schema import Kind
 
 RESET, ADD, PLAIN, NOTE, COMBINE = range(5)
 """What an event does: empty a cell, add to it, add one other cell of integers to it, stand at a position of a segment,
-ask for the outcome of one."""
+make the outcome of one."""
+Action = tuple[int, int, int, int, int]
+"""Family, minus the depth, rank, what an event does, and with what; in that order none sees what another has added."""
+HEAD = 3
+"""Columns of a result before its numbers: query, key, window start."""
 
 
 class ShownEvents(NamedTuple):
@@ -100,6 +57,19 @@ class ShownEvents(NamedTuple):
     values: Array
 
 
+@dataclass(frozen=True, eq=False)
+class SweptQuery:
+    """The results of one query: for each key and window start with a match its matches, then its measures.
+
+    `spilled`: they are wrong, for numbers were too large.
+    """
+
+    key: Array
+    start: Array
+    numbers: tuple[Array, ...]
+    spilled: bool
+
+
 def show(
     merged: MergedQueries, block: Block, bit_of: dict[int, int]
 ) -> tuple[ShownEvents, SegmentProgram, frozenset[int]]:
@@ -118,6 +88,47 @@ def show(
         room.append(most_at_a_time(block, starts, int(merged.program.reach[merged.segments.family[segment]])))
     segments = with_room(merged.segments, merged.program.lanes, room)
     return (_backwards(shown) if merged.backwards else shown), segments, frozenset(unfit)
+
+
+def kinds_of(fits: tuple[Array, ...]) -> tuple[Array, list[int]]:
+    """The kind of every event, and for each kind its bits."""
+    found = encode_keys([Vector(Kind.INT, words.astype(np.int64)) for words in fits])
+    listed = [sum(int(words[row]) << WORD * at for at, words in enumerate(fits)) for row in found.rows.tolist()]
+    return found.codes, listed
+
+
+def no_results(merged: MergedQueries) -> list[SweptQuery]:
+    """The results of no events."""
+    nothing = np.zeros(0, np.int64)
+    return [SweptQuery(nothing, nothing, _no_numbers(merged, query), False) for query in range(len(merged))]
+
+
+def results_by_query(merged: MergedQueries, found: Array, doubles: Array, spilled: Array) -> list[SweptQuery]:
+    """Results by query, in order of keys and windows."""
+    program = merged.program
+    small = np.int16 if len(merged) < 2**15 else np.int64
+    keys = [found[:, 2], found[:, 1], found[:, 0]] if merged.backwards or _staged(program) else None
+    order = np.argsort(found[:, 0].astype(small), kind="stable") if keys is None else np.lexsort(keys)
+    ends = np.r_[0, np.cumsum(np.bincount(found[:, 0], minlength=len(merged)))]
+    bad = {int(cell) for cell in np.flatnonzero(spilled)}
+    results: list[SweptQuery | None] = [None] * len(merged)
+    lengths = np.repeat(program.length, np.diff(program.queries))
+    for at, query in enumerate(merged.order):
+        rows = order[ends[at] : ends[at + 1]]
+        start = found[rows, 2]
+        if merged.backwards and lengths[at] != FOREVER:
+            start = -start - lengths[at]
+            rows, start = _in_order(found[rows, 1], start, rows)
+        numbers, wrong = [], bool(bad & merged.needs[at])
+        for place, cell in enumerate(program.read[program.reads[at] : program.reads[at + 1]]):
+            double = program.holds[cell] == DOUBLE
+            numbers.append(doubles[rows, place] if double else found[rows, HEAD + place])
+            wrong |= bool(double and not np.isfinite(numbers[-1]).all())
+        results[query] = SweptQuery(found[rows, 1], start, tuple(numbers), wrong)
+    return [one for one in results if one is not None]
+
+
+# ------------------------------------------------------------------------------------------ events for a sweep
 
 
 def _integers(merged: MergedQueries, block: Block) -> tuple[Array, Array, set[int]]:
@@ -167,10 +178,6 @@ def _backwards(shown: ShownEvents) -> ShownEvents:
     )
 
 
-Action = tuple[int, int, int, int, int]
-"""Family, minus the depth, rank, what an event does, and with what; in that order none sees what another has added."""
-
-
 def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[int, int]) -> tuple[Array, ...]:
     """By kind of event what it does, family by family, and whether that must be done apart."""
     by_bit: dict[int, list[Action]] = {}
@@ -206,3 +213,22 @@ def _actions(merged: MergedQueries, listed: list[int], bit_of: dict[int, int]) -
     added, source = np.where(plain, what, 0), np.zeros(len(does), np.int64)
     source[plain] = merged.program.source[merged.program.edges[added[plain]]]
     return np.array(begin, np.int64), families, does, what, source, lane[added], lane[source], np.array(apart, np.bool_)
+
+
+# -------------------------------------------------------------------------------------------- results by query
+
+
+def _no_numbers(merged: MergedQueries, query: int) -> tuple[Array, ...]:
+    at = merged.order.index(query)
+    reads = merged.program.read[merged.program.reads[at] : merged.program.reads[at + 1]]
+    return tuple(np.zeros(0, np.float64 if merged.cells[cell].holds == DOUBLE else np.int64) for cell in reads)
+
+
+def _staged(program: SweepProgram) -> bool:
+    """Whether windows of several lengths end in any order."""
+    return len(program.length) > len(program.unit)
+
+
+def _in_order(key: Array, start: Array, rows: Array) -> tuple[Array, Array]:
+    order = np.lexsort([start, key])
+    return rows[order], start[order]

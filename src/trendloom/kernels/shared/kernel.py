@@ -13,89 +13,24 @@ import pyarrow as pa
 from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.measures import sortable
-from trendloom.kernels.aggregate.results import weights_of
+from trendloom.kernels.aggregate.measures import sortable, weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Kernel, OnProgress
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals, Widening
+from trendloom.kernels.contract.totals import Amounts, Totals, Widening, doubles_as_amounts
+from trendloom.kernels.shared import FOREVER, CountedQuery, SharedSteps
+from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
-from trendloom.kernels.shared.results import SweptQuery
-from trendloom.kernels.shared.steps import FOREVER, CountedQuery, SharedSteps
 from trendloom.kernels.shared.sweep import sweep_queries
 
-# Exact numbers beyond 62 bits out of two sweeps: one wraps around at 2^64, the other has doubles.
-#
-# A double says how large a number is, up to an error that is known; what wraps around says which of the integers near
-# it it is. Additions and products of numbers that are not negative err by one part in 2^53 each, so after n of them in
-# a row the relative error is below n · 2^-53, and a number is certain as long as that is less than half of 2^64.
-#
-# Cost: one more sweep for the queries whose numbers are too large, and Python integers for their results.
-
-
 Tagged = Totals | Failed
-
 WRAP = 2.0**64
 MARGIN = 2.0**62
 PRECISION = 2.0**-53
 OPERATIONS = 8.0
 """Additions and products that an event makes in a cell, at most."""
-
-
-def widen(
-    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int]
-) -> list[SweptQuery | None]:
-    """The results of queries whose integers have wrapped around; None: too large for that, too."""
-    merged = merge_queries(queries, doubles=True)
-    found = sweep_queries(merged, block, bit_of)
-    longest = max(len(query.steps) for query in queries)
-    error = OPERATIONS * len(block) * (longest + 1) * PRECISION
-    given = zip(queries, wrapped, found, strict=True)
-    return [_exact(query, low, near, block, error) for query, low, near in given]
-
-
-def _exact(query: CountedQuery, low: SweptQuery, near: SweptQuery, block: Block, error: float) -> SweptQuery | None:
-    """Numbers that are near doubles and leave these integers when divided by 2^64."""
-    if near.spilled:
-        return None
-    numbers = [_joined(_aligned(low, near, low.numbers[0]), near.numbers[0], error)]
-    for measure, mine, doubles in zip(query.measures, low.numbers[1:], near.numbers[1:], strict=True):
-        exact = measure.measure.function in ("count", "sum") and not measure.measure.fractional
-        if exact and not _is_whole(measure.measure, block):
-            return None
-        numbers.append(_joined(_aligned(low, near, mine), doubles, error) if exact else doubles)
-    if any(one is None for one in numbers):
-        return None
-    return SweptQuery(near.key, near.start, tuple(one for one in numbers if one is not None), False)
-
-
-def _is_whole(measure: Measure, block: Block) -> bool:
-    """Whether weights are words and none is negative, so that errors do not grow by cancelling."""
-    (weight, *more) = weights_of(measure, block, doubles=False)
-    return not more and (weight is None or (weight.dtype != np.float64 and not (weight < 0).any()))
-
-
-def _aligned(low: SweptQuery, near: SweptQuery, numbers: Array) -> Array:
-    """The integers by the keys and windows of the doubles; those that are zero when wrapped around are missing."""
-    starts = np.unique(near.start)
-    codes = [one.key * len(starts) + np.searchsorted(starts, one.start) for one in (low, near)]
-    found = np.zeros(len(near.key), np.int64)
-    found[np.searchsorted(codes[1], codes[0])] = numbers
-    return found
-
-
-def _joined(low: Array, near: Array, error: float) -> Array | None:
-    """The integers near doubles, or None where an error is too large to tell."""
-    if len(near) and float(near.max()) * error >= MARGIN:
-        return None
-    wraps = np.rint((near - low.astype(np.float64)) / WRAP)
-    if not wraps.any():
-        return low
-    exact = np.empty(len(low), object)
-    exact[:] = [int(one) + (int(times) << 64) for one, times in zip(low, wraps, strict=True)]
-    return exact
 
 
 @dataclass(frozen=True)
@@ -113,12 +48,6 @@ class ApartQuery:
         yield from self.kernel.finish(state, on_progress)
 
 
-def _has_bit(block: Block, bit: int) -> Array:
-    word = block.fits[bit // WORD]
-    found: Array = (word >> word.dtype.type(bit % WORD)) & word.dtype.type(1) != 0
-    return found
-
-
 @dataclass(frozen=True, eq=False)
 class SharedState:
     """The events of the last step. `before`: windows that ended here are out."""
@@ -129,7 +58,7 @@ class SharedState:
 
 @dataclass(frozen=True)
 class SharedKernel:
-    """Counts sequences in one sweep; `asked`: by the number of a letter what it asks of an event.
+    """Counts sequences in one sweep; `asked`: by the number of a letter its condition on an event.
 
     Positions of a block are letters. `backwards`: the sweep begins at the end of the stream. `segments`: what is
     counted for each START event, where numbers are exact. `numeric`: exact, float or log numbers. `apart`: the queries
@@ -242,29 +171,47 @@ class SharedKernel:
             wide = dict(zip(spilled, widen(queries, list(spilled.values()), block, bits), strict=True))
         known = [wide.get(number, one) for number, one in enumerate(found)]
         pairs = zip(self.queries, known, strict=True)
-        return [None if one is None else self._totals(query, one, block) for query, one in pairs]
+        return [None if one is None else _totals(query, one, block) for query, one in pairs]
 
-    def _totals(self, query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
-        matches, *measured = found.numbers
-        values: dict[str, Amounts | Vector] = {
-            name: self._amounts(_multiplied(matches, times)) for name, times in query.multiples
-        }
-        for one, numbers in zip(query.measures, measured, strict=True):
-            values[one.measure.name] = self._measured(one.measure, numbers, block)
-        return Totals(found.key, found.start, values)
 
-    def _measured(self, measure: Measure, numbers: Array, block: Block) -> Amounts | Vector:
-        if measure.function in ("min", "max"):
-            assert measure.column is not None
-            return sortable(measure, block.columns[measure.column]).restore(numbers)
-        return self._amounts(numbers)
+def widen(
+    queries: list[CountedQuery], wrapped: list[SweptQuery], block: Block, bit_of: dict[int, int]
+) -> list[SweptQuery | None]:
+    """The exact results of queries whose integers have wrapped around at 2^64; None: too large for that, too.
 
-    def _amounts(self, numbers: Array) -> Amounts:
-        """Integers as they are; doubles as mantissa and exponent."""
-        if numbers.dtype != np.float64:
-            return Amounts(numbers)
-        mantissa, exponent = np.frexp(numbers)
-        return Amounts(mantissa, exponent.astype(np.int64))
+    A second sweep in doubles is near the numbers, up to an error that can be bounded; what wrapped around decides which
+    of the integers near it is right. Additions and products of numbers that are not negative err by one part in 2^53
+    each, so after n of them in a row the relative error is below n · 2^-53, and a number is certain while that is less
+    than half of 2^64. Cost: that sweep, and Python integers for the results.
+    """
+    merged = merge_queries(queries, doubles=True)
+    found = sweep_queries(merged, block, bit_of)
+    longest = max(len(query.steps) for query in queries)
+    error = OPERATIONS * len(block) * (longest + 1) * PRECISION
+    given = zip(queries, wrapped, found, strict=True)
+    return [_exact(query, low, near, block, error) for query, low, near in given]
+
+
+def _totals(query: CountedQuery, found: SweptQuery, block: Block) -> Totals:
+    matches, *measured = found.numbers
+    values: dict[str, Amounts | Vector] = {
+        name: _amounts(_multiplied(matches, times)) for name, times in query.multiples
+    }
+    for one, numbers in zip(query.measures, measured, strict=True):
+        values[one.measure.name] = _measured(one.measure, numbers, block)
+    return Totals(found.key, found.start, values)
+
+
+def _measured(measure: Measure, numbers: Array, block: Block) -> Amounts | Vector:
+    if measure.function in ("min", "max"):
+        assert measure.column is not None
+        return sortable(measure, block.columns[measure.column]).restore(numbers)
+    return _amounts(numbers)
+
+
+def _amounts(numbers: Array) -> Amounts:
+    """Integers as they are; doubles as mantissa and exponent."""
+    return doubles_as_amounts(numbers) if numbers.dtype == np.float64 else Amounts(numbers)
 
 
 def _multiplied(numbers: Array, times: int) -> Array:
@@ -272,3 +219,54 @@ def _multiplied(numbers: Array, times: int) -> Array:
         return numbers
     fits = numbers.dtype in (np.float64, object) or int(numbers.max()) < 2**63 // times
     return numbers * times if fits else numbers.astype(object) * times
+
+
+def _has_bit(block: Block, bit: int) -> Array:
+    word = block.fits[bit // WORD]
+    found: Array = (word >> word.dtype.type(bit % WORD)) & word.dtype.type(1) != 0
+    return found
+
+
+# ---------------------------------------------------------------------------------- numbers beyond one word
+
+
+def _exact(query: CountedQuery, low: SweptQuery, near: SweptQuery, block: Block, error: float) -> SweptQuery | None:
+    """Numbers that are near doubles and leave these integers when divided by 2^64."""
+    if near.spilled:
+        return None
+    numbers = [_joined(_aligned(low, near, low.numbers[0]), near.numbers[0], error)]
+    for measure, mine, doubles in zip(query.measures, low.numbers[1:], near.numbers[1:], strict=True):
+        exact = measure.measure.function in ("count", "sum") and not measure.measure.fractional
+        if exact and not _is_whole(measure.measure, block):
+            return None
+        numbers.append(_joined(_aligned(low, near, mine), doubles, error) if exact else doubles)
+    if any(one is None for one in numbers):
+        return None
+    return SweptQuery(near.key, near.start, tuple(one for one in numbers if one is not None), False)
+
+
+def _is_whole(measure: Measure, block: Block) -> bool:
+    """Whether weights are words and none is negative, so that errors do not grow by cancelling."""
+    (weight, *more) = weights_of(measure, block, doubles=False)
+    return not more and (weight is None or (weight.dtype != np.float64 and not (weight < 0).any()))
+
+
+def _aligned(low: SweptQuery, near: SweptQuery, numbers: Array) -> Array:
+    """The integers by the keys and windows of the doubles; those that are zero when wrapped around are missing."""
+    starts = np.unique(near.start)
+    codes = [one.key * len(starts) + np.searchsorted(starts, one.start) for one in (low, near)]
+    found = np.zeros(len(near.key), np.int64)
+    found[np.searchsorted(codes[1], codes[0])] = numbers
+    return found
+
+
+def _joined(low: Array, near: Array, error: float) -> Array | None:
+    """The integers near doubles, or None where the error is too large to decide."""
+    if len(near) and float(near.max()) * error >= MARGIN:
+        return None
+    wraps = np.rint((near - low.astype(np.float64)) / WRAP)
+    if not wraps.any():
+        return low
+    exact = np.empty(len(low), object)
+    exact[:] = [int(one) + (int(times) << 64) for one, times in zip(low, wraps, strict=True)]
+    return exact

@@ -2,14 +2,15 @@
 
 As in "Sharon: Shared Online Event Sequence Aggregation": for every event that begins a segment there is the number of
 partial matches of the segment that begin there, by length, and for every query what its prefix held then. The matches
-of prefix and segment together are the sum of their products, made when a suffix or a result asks for them.
+of prefix and segment together are the sum of their products, made when a suffix or a result needs them.
 
-Cost: an event of the segment adds to one number for each START event of a key within the reach of its windows; what is
-asked for costs a product for each of these and each open window.
+Cost: an event of the segment adds to one number for each START event of a key within the reach of its windows; a sum
+of products costs a product for each of these and each open window.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -18,7 +19,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.shared.steps import FOREVER
+from trendloom.kernels.shared import FOREVER
 
 SPACE = 62
 MARGIN = 8
@@ -49,7 +50,7 @@ class SegmentProgram(NamedTuple):
 
 
 class StartEvents(NamedTuple):
-    """What a sweep knows of START events: those from `head` to `tail`, in order of time.
+    """The START events of a sweep: those from `head` to `tail`, in order of time.
 
     `number`: by position and START event the matches so far; `entered`: by use, START event and lane what the prefix
     held. `stale`: by use whether its outcome must be made anew; `seen`: by position how many events of one time.
@@ -69,16 +70,18 @@ def with_room(segments: SegmentProgram, lanes: Array, room: list[int]) -> Segmen
     doubled = np.array(room, np.int64) * 2
     of_position = np.repeat(doubled, np.diff(segments.positions))
     of_use = np.repeat(doubled * lanes[segments.family], np.diff(segments.uses))
-    return segments._replace(room=doubled, numbers=_ahead(of_position), entries=_ahead(of_use), times=_ahead(doubled))
+    return segments._replace(
+        room=doubled, numbers=begins_of(of_position), entries=begins_of(of_use), times=begins_of(doubled)
+    )
 
 
-def _ahead(sizes: Array) -> Array:
-    """Where each of some stretches begins, if they stand one after the other, and where all of them end."""
-    return np.r_[0, np.cumsum(sizes)].astype(np.int64)
+def begins_of(sizes: Iterable[int]) -> Array:
+    """Where each of some lists begins if they stand one after the other, and where the last one ends."""
+    return np.r_[0, np.cumsum(np.fromiter(sizes, np.int64))].astype(np.int64)
 
 
 def starts_of(segments: SegmentProgram) -> StartEvents:
-    """Nothing has begun yet."""
+    """Room for START events, of which there are none."""
     count, positions, uses = len(segments.family), len(segments.repeats), len(segments.entry)
     sizes = [int(some[-1]) for some in (segments.times, segments.numbers, segments.entries)]
     return StartEvents(
@@ -104,8 +107,9 @@ def most_at_a_time(block: Block, events: Array, reach: int) -> int:
 
 
 @njit(**BORROWED)
-def extend(program: Any, segments: Any, starts: Any, segment: Any, now: Any, running: Any) -> None:
+def extend(sweep: Any, segment: Any, now: Any) -> None:
     """Let the events of one time that were noted extend what began before, and begin anew."""
+    program, segments, starts, running = sweep.program, sweep.segments, sweep.starts, sweep.running
     first, last = segments.positions[segment], segments.positions[segment + 1]
     family, room = segments.family[segment], segments.room[segment]
     lanes, reach, times = program.lanes[family], program.reach[family], segments.times[segment]
@@ -174,8 +178,9 @@ def _move_to_front(program: Any, segments: Any, starts: Any, segment: Any, head:
 
 
 @njit(**BORROWED)
-def combine(program: Any, segments: Any, starts: Any, segment: Any, use: Any, running: Any) -> None:
+def combine(sweep: Any, segment: Any, use: Any) -> None:
     """Make the outcome of a use anew: for each open window the sum of prefix times segment over its START events."""
+    program, segments, starts, running = sweep.program, sweep.segments, sweep.starts, sweep.running
     family = segments.family[segment]
     lanes, grid, offset = program.lanes[family], program.grid[family], program.offset[family]
     opened, closed, mine = running.opened[family], running.closed[family], program.lane[segments.outcome[use]]
@@ -205,7 +210,7 @@ def combine(program: Any, segments: Any, starts: Any, segment: Any, use: Any, ru
 
 @njit(**BORROWED)
 def forget_starts(segments: Any, starts: Any, family: Any) -> None:
-    """Nothing is left of a key in the segments of a family."""
+    """Remove all START events of a family, at the end of a key."""
     for segment in range(len(segments.family)):
         if segments.family[segment] == family:
             starts.head[segment] = starts.tail[segment] = 0

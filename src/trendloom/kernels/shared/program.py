@@ -7,7 +7,7 @@ what the cells before it hold, times the event's weight where it is measured:
 
 - matches:  m(n) += m(before) + m(n) if the step repeats
 - sums:     s(n) += s(before) + s(n) if it repeats, + weight · (m(before) + m(n) if it repeats) if n is measured
-- least:    l(n) = min(l(n), l(before), l(n) if it repeats, value if n is measured), where there is a match to extend
+- least:    l(n) = min(l(n), l(before), l(n) if it repeats, value if n is measured), if there is a match to extend
 
 Cells are shared by all queries with the same prefix; those of measures by queries that measure the same on it.
 """
@@ -16,14 +16,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.shared.per_start import SegmentProgram
-from trendloom.kernels.shared.steps import (
+from trendloom.kernels.shared import (
     CountedQuery,
     CountedStep,
     Family,
@@ -33,12 +32,13 @@ from trendloom.kernels.shared.steps import (
     slide,
     within,
 )
+from trendloom.kernels.shared.per_start import SegmentProgram, begins_of
 
 INTEGER, DOUBLE, LEAST = 0, 1, 2
 """What a cell holds."""
 NO_WEIGHT = -1
 WATCHED, MEASURED, COUNTED, FIRST = range(4)
-"""In which order cells of one depth look at each other, so that none sees what the same event has added."""
+"""The order in which cells of one depth are updated, so that none reads what the same event has added."""
 
 Edges = tuple[tuple[int, int], ...]
 """(cell that is added, weight or NO_WEIGHT); of least values the weight stands for the whole cell."""
@@ -145,7 +145,7 @@ class _Merging:
     nodes: dict[tuple[int, CountedStep], int] = field(default_factory=dict)  # (cell of the node before, step)
     measured: dict[tuple[int, Signature], int] = field(default_factory=dict)  # by the cell of a node
     watched: dict[tuple[int, frozenset[int]], int] = field(default_factory=dict)  # by any cell
-    weights: dict[tuple[str, str | None, bool], tuple[int, Measure]] = field(default_factory=dict)
+    weights: tuple[dict[tuple[str, str | None], Measure], ...] = field(default_factory=lambda: ({}, {}, {}))
     units: list[int] = field(default_factory=list)
     stages: list[int] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -262,14 +262,9 @@ class _Merging:
         return self.watched[cell, forbidden]
 
     def _weight(self, measure: Measure, doubles: bool) -> int:
-        key = (measure.function, measure.column, doubles)
-        if key not in self.weights:
-            kind = _kind_of_weight(measure, doubles)
-            number = sum(
-                _kind_of_weight(one, is_double) == kind for (_, _, is_double), (_, one) in self.weights.items()
-            )
-            self.weights[key] = number, measure
-        return self.weights[key][0]
+        known, key = self.weights[_kind_of_weight(measure, doubles)], (measure.function, measure.column)
+        known.setdefault(key, measure)
+        return list(known).index(key)
 
     def _cell(self, cell: SweepCell) -> int:
         self.cells.append(cell)
@@ -288,7 +283,7 @@ class _Merging:
             holds,
             places,
             np.array([cell.family for cell in self.cells], np.int64),
-            _begins(len(cell.edges) for cell in self.cells),
+            begins_of(len(cell.edges) for cell in self.cells),
             np.array([source for source, _ in edges], np.int64),
             np.array([weight for _, weight in edges], np.int64),
             np.array(self.units, np.int64),
@@ -301,19 +296,16 @@ class _Merging:
             np.array([*self.firsts, len(self.order)], np.int64),
             np.array(self.every, np.int64),
             np.array(self.shift, np.int64),
-            _begins(len(cells) for cells in self.reads),
+            begins_of(len(cells) for cells in self.reads),
             np.array([cell for cells in self.reads for cell in cells], np.int64),
         )
-        found: tuple[list[Measure], list[Measure], list[Measure]] = ([], [], [])
-        for (_, _, doubles), (_, measure) in self.weights.items():
-            found[_kind_of_weight(measure, doubles)].append(measure)
-        integers, doubled, values = (tuple(some) for some in found)
+        integers, doubles, values = (tuple(known.values()) for known in self.weights)
         entries = {outcome: entry for known in self.uses.values() for entry, outcome in known.items()}
         needs = tuple(self._needs(cells, entries) for cells in self.reads)
         segments, noted = self._segments()
         return MergedQueries(
             program, segments, noted, tuple(self.cells), families, tuple(self.order), needs,
-            (integers, doubled, values), len(self.nodes), backwards,
+            (integers, doubles, values), len(self.nodes), backwards,
         )  # fmt: skip
 
     def _segments(self) -> tuple[SegmentProgram, tuple[int, ...]]:
@@ -326,11 +318,11 @@ class _Merging:
         nothing = np.zeros(1, np.int64)
         return SegmentProgram(
             np.array([number for number, _ in self.uses], np.int64),
-            _begins(len(segment) for _, segment in self.uses),
+            begins_of(len(segment) for _, segment in self.uses),
             np.array([step.repeats for step in steps], np.bool_),
             np.array([at for at, (_, segment) in enumerate(self.uses) for _ in segment], np.int64),
             np.zeros(len(self.uses), np.int64),
-            _begins(counts),
+            begins_of(counts),
             np.array([entry for entry, _ in entries], np.int64),
             np.array([cell for _, cell in entries], np.int64),
             np.repeat(np.arange(len(counts)), np.array(counts, np.int64)),
@@ -356,8 +348,3 @@ def _kind_of_weight(measure: Measure, doubles: bool) -> int:
     if measure.function in ("min", "max"):
         return LEAST
     return DOUBLE if doubles else INTEGER
-
-
-def _begins(sizes: Any) -> Array:
-    """Where each of some lists begins if they stand one after the other, and where the last one ends."""
-    return np.r_[0, np.cumsum(np.fromiter(sizes, np.int64))].astype(np.int64)

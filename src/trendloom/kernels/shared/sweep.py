@@ -3,7 +3,7 @@
 Events of one time are never in sequence: what they add is held beside the cells, and becomes visible when all of them
 have been seen. When a window ends, the cells of its queries are their results.
 
-Integers have 62 bits; what has more wraps around at 2^64, which is noted (`spilled`; see `widened`). Cells that nothing
+Integers have 62 bits; what has more wraps around at 2^64, which is noted (`spilled`; see `widen`). Cells that nothing
 was added to since the key began are passed over.
 
 Cost: O(events · cells of a letter that hold anything · open windows), and O(cells that hold anything) for every window
@@ -22,15 +22,36 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.shared.events import ADD, COMBINE, NOTE, PLAIN, RESET, ShownEvents, show
-from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, combine, extend, forget_starts, starts_of
+from trendloom.kernels.shared import FOREVER
+from trendloom.kernels.shared.events import (
+    ADD,
+    COMBINE,
+    HEAD,
+    NOTE,
+    PLAIN,
+    RESET,
+    ShownEvents,
+    SweptQuery,
+    no_results,
+    results_by_query,
+    show,
+)
+from trendloom.kernels.shared.per_start import (
+    SPACE,
+    SegmentProgram,
+    StartEvents,
+    combine,
+    extend,
+    forget_starts,
+    starts_of,
+)
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, MergedQueries, SweepProgram
-from trendloom.kernels.shared.results import HEAD, SweptQuery, no_results, results_by_query
-from trendloom.kernels.shared.steps import FOREVER
 
 NEVER = -(2**62)
 FIRST_ROWS = 1 << 16
-"""Results for which there is room at once."""
+"""Results that are stored before they are copied away."""
+RESULTS = 2
+"""The entry of `Running.done` that counts results."""
 
 
 def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -> list[SweptQuery]:
@@ -42,7 +63,7 @@ def sweep_queries(merged: MergedQueries, block: Block, bit_of: dict[int, int]) -
         return no_results(merged)
     shown, segments, unfit = show(merged, block, bit_of)
 
-    found, doubles, spilled = _swept(merged.program, shown, segments, 0, block.keys)
+    found, doubles, spilled = _swept(merged.program, shown, segments, block.keys)
     spilled[sorted(unfit)] = True
     if merged.backwards:
         found[:, 1] = block.keys - 1 - found[:, 1]
@@ -58,7 +79,7 @@ class Running(NamedTuple):
     By family: windows from number `closed` to `opened` are open, and nothing about that changes before the time
     `change`; by stage: results up to window `given` are given out. `touched`: cells that were added to, of each family
     listed in `stack` from its first cell on, so many as in `height`.
-    `done`: the next key and event, how many results there are, and whether the current key has begun.
+    `done`: the next key and event, how many results there are (`RESULTS`), and whether the current key has begun.
     """
 
     integers: Array
@@ -78,10 +99,22 @@ class Running(NamedTuple):
     done: Array
 
 
+class QuerySweep(NamedTuple):
+    """All that a sweep reads and changes. `found`: (query, key, window start, numbers) of every result, and doubles."""
+
+    program: SweepProgram
+    shown: ShownEvents
+    segments: SegmentProgram
+    starts: StartEvents
+    running: Running
+    found: Array
+    found_doubles: Array
+
+
 def _swept(
-    program: SweepProgram, shown: ShownEvents, segments: SegmentProgram, low: int, high: int
+    program: SweepProgram, shown: ShownEvents, segments: SegmentProgram, keys: int
 ) -> tuple[Array, Array, Array]:
-    """(query, key, window start, numbers) of every result of some keys, doubles beside, and which cells spilled."""
+    """(query, key, window start, numbers) of every result, doubles beside, and which cells spilled."""
     families, cells = len(program.unit), len(program.holds)
     widths = program.lanes[program.family]
     sizes = [int(widths[program.holds == kind].sum()) for kind in (INTEGER, DOUBLE, LEAST)]
@@ -91,33 +124,31 @@ def _swept(
     opened, closed, change, height = (np.zeros(families, np.int64) for _ in range(4))
     given, stack = np.zeros(len(program.length), np.int64), np.zeros(cells, np.int64)
     touched, spilled = (np.zeros(cells, np.bool_) for _ in range(2))
-    done = np.array([low, shown.key_starts[low], 0, 0], np.int64)
+    done = np.zeros(4, np.int64)
     running = Running(
         integers, more, doubles, more_doubles, least, more_least, opened, closed, change, given, touched, stack, height,
         spilled, done,
     )  # fmt: skip
-    starts = starts_of(segments)
     queries = np.diff(program.queries[program.stages])
     room = int((program.lanes * queries).sum()) * 2  # for all that may be given out at one time
-    width = int(np.diff(program.reads).max())
-    rows = max(FIRST_ROWS, room)
+    width, rows = int(np.diff(program.reads).max()), max(FIRST_ROWS, room)
     found, found_doubles = np.empty((rows, HEAD + width), np.int64), np.empty((rows, width if sizes[1] else 0))
+    sweep = QuerySweep(program, shown, segments, starts_of(segments), running, found, found_doubles)
     parts: list[tuple[Array, Array]] = [(found[:0], found_doubles[:0])]
-    while done[0] < high:
-        _sweep(program, shown, segments, starts, high, found, found_doubles, rows - room, running)
-        parts.append((found[: done[2]].copy(), found_doubles[: done[2]].copy()))
-        done[2] = 0
+    while done[0] < keys:
+        _sweep(sweep, keys, rows - room)
+        parts.append((found[: done[RESULTS]].copy(), found_doubles[: done[RESULTS]].copy()))
+        done[RESULTS] = 0
     return np.concatenate([one for one, _ in parts]), np.concatenate([one for _, one in parts]), spilled
 
 
 @njit(**LEAN, wraps=True)
-def _sweep(
-    program: Any, shown: Any, segments: Any, starts: Any, high: Any, found: Any, doubles: Any, full: Any, running: Any
-) -> None:  # fmt: skip
-    """Sweep keys up to `high`, or until there are so many results that there may be no room for those of one time."""
-    families, done, count = len(program.unit), running.done, running.done[2]
+def _sweep(sweep: Any, keys: Any, full: Any) -> None:
+    """Sweep all keys, or until there are so many results that there may be no room for those of one time."""
+    program, shown, running = sweep.program, sweep.shown, sweep.running
+    families, done = len(program.unit), running.done
     begin, does, what, kinds = shown.begin, shown.does, shown.what, shown.kinds
-    while done[0] < high:
+    while done[0] < keys:
         key, at, stop = done[0], done[1], shown.key_starts[done[0] + 1]
         if not done[3]:
             done[3] = 1
@@ -127,8 +158,8 @@ def _sweep(
             for stage in range(len(program.length)):
                 running.given[stage] = NEVER
         while at < stop:
-            if count >= full:
-                done[1], done[2] = at, count
+            if done[RESULTS] >= full:
+                done[1] = at
                 return
             now, after = shown.time[at], at + 1
             while after < stop and shown.instants[after] == shown.instants[at]:
@@ -140,45 +171,41 @@ def _sweep(
                     if its != seen:
                         seen = its
                         if now >= running.change[its]:
-                            count = _move_on(program, segments, starts, its, key, now, running, found, doubles, count)
+                            _move_on(sweep, its, key, now)
             if after == at + 1 and not shown.apart[kinds[at]]:
                 for which in range(begin[kinds[at]], begin[kinds[at] + 1]):
                     if does[which] == PLAIN:
-                        _add_plainly(program, shown, which, running, running.integers)
+                        _add_plainly(sweep, which, running.integers)
                     elif does[which] == ADD:
-                        _add(program, shown, what[which], at, running, True)
+                        _add(sweep, what[which], at, True)
                     else:
                         _empty(program, what[which], running)
             else:
-                _do_at_once(program, shown, segments, starts, at, after, running)
+                _do_at_once(sweep, at, after)
             at = after
         for family in range(families):
             for stage in range(program.stages[family], program.stages[family + 1]):
                 for number in range(running.given[stage], running.opened[family]):
-                    count = _give_out(
-                        program, segments, starts, family, stage, key, number, running, found, doubles, count
-                    )
+                    _give_out(sweep, family, stage, key, number)
             _forget(program, family, running)
-            forget_starts(segments, starts, family)
+            forget_starts(sweep.segments, sweep.starts, family)
         done[0], done[1], done[3] = key + 1, stop, 0
-    done[2] = count
 
 
 @njit(**BORROWED)
-def _do_at_once(
-    program: Any, shown: Any, segments: Any, starts: Any, at: Any, after: Any, running: Any
-) -> None:  # fmt: skip
+def _do_at_once(sweep: Any, at: Any, after: Any) -> None:
     """What the events of one time do: all of them see what was before, and what they add becomes visible in the end."""
+    program, shown, starts, running = sweep.program, sweep.shown, sweep.starts, sweep.running
     begin, does, what, kinds = shown.begin, shown.does, shown.what, shown.kinds
     noted = False
     for event in range(at, after):
         for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
             if does[which] == COMBINE:
-                _ask(program, segments, starts, what[which], running)
+                _make_outcome(sweep, what[which])
             elif does[which] == PLAIN:
-                _add_plainly(program, shown, which, running, running.more)
+                _add_plainly(sweep, which, running.more)
             elif does[which] == ADD:
-                _add(program, shown, what[which], event, running, False)
+                _add(sweep, what[which], event, False)
             elif does[which] == NOTE:
                 starts.seen[what[which]] += 1
                 noted = True
@@ -186,7 +213,7 @@ def _do_at_once(
         for event in range(at, after):
             for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
                 if does[which] == NOTE and starts.seen[what[which]]:
-                    extend(program, segments, starts, segments.owner[what[which]], shown.time[at], running)
+                    extend(sweep, sweep.segments.owner[what[which]], shown.time[at])
     for event in range(at, after):
         for which in range(begin[kinds[event]], begin[kinds[event] + 1]):
             if does[which] == RESET:
@@ -198,11 +225,9 @@ def _do_at_once(
 
 
 @njit(**BORROWED)
-def _move_on(
-    program: Any, segments: Any, starts: Any, family: Any, key: Any, now: Any, running: Any, found: Any, doubles: Any,
-    count: Any,
-) -> Any:  # fmt: skip
-    """Give out windows that have ended, empty the lanes that nobody reads any more, open those that have begun."""
+def _move_on(sweep: Any, family: Any, key: Any, now: Any) -> None:
+    """Give out windows that have ended, empty the lanes that are not read any more, open those that have begun."""
+    program, running = sweep.program, sweep.running
     opened, closed, given = running.opened, running.closed, running.given
     grid, reach, lanes = program.grid[family], program.reach[family], program.lanes[family]
     unit = program.unit[family]
@@ -217,7 +242,7 @@ def _move_on(
         for stage in range(program.stages[family], program.stages[family + 1]):
             ended = (time - program.length[stage]) // grid + 1
             for number in range(given[stage], min(opened[family], ended)):
-                count = _give_out(program, segments, starts, family, stage, key, number, running, found, doubles, count)
+                _give_out(sweep, family, stage, key, number)
             given[stage] = max(given[stage], ended)
             if given[stage] < end:
                 change = min(change, given[stage] * grid + program.length[stage])
@@ -235,7 +260,6 @@ def _move_on(
             running.integers[lane] = 1
     opened[family] = max(opened[family], end)
     running.change[family] = change
-    return count
 
 
 @njit(**BORROWED)
@@ -248,17 +272,19 @@ def _touch(program: Any, cell: Any, running: Any) -> None:
 
 
 @njit(**BORROWED)
-def _ask(program: Any, segments: Any, starts: Any, use: Any, running: Any) -> None:
+def _make_outcome(sweep: Any, use: Any) -> None:
     """Make the outcome of a prefix and a segment visible."""
-    if starts.stale[use]:
-        combine(program, segments, starts, segments.segment[use], use, running)
-        if not running.touched[segments.outcome[use]]:
-            _touch(program, segments.outcome[use], running)
+    segments, outcome = sweep.segments, sweep.segments.outcome[use]
+    if sweep.starts.stale[use]:
+        combine(sweep, segments.segment[use], use)
+        if not sweep.running.touched[outcome]:
+            _touch(sweep.program, outcome, sweep.running)
 
 
 @njit(**BORROWED)
-def _add_plainly(program: Any, shown: Any, which: Any, running: Any, target: Any) -> None:
+def _add_plainly(sweep: Any, which: Any, target: Any) -> None:
     """Add one cell of integers to another."""
+    program, shown, running = sweep.program, sweep.shown, sweep.running
     if not running.touched[shown.source[which]]:
         return
     cell, mine, other = shown.what[which], shown.mine[which], shown.other[which]
@@ -274,34 +300,31 @@ def _add_plainly(program: Any, shown: Any, which: Any, running: Any, target: Any
 
 
 @njit(**BORROWED)
-def _add(program: Any, shown: Any, cell: Any, event: Any, running: Any, at_once: Any) -> None:
+def _add(sweep: Any, cell: Any, event: Any, at_once: Any) -> None:
     """Add an event to a cell, or `more` of it, which becomes visible later."""
-    first, last, anything = program.edges[cell], program.edges[cell + 1], False
-    for edge in range(first, last):
+    program, running = sweep.program, sweep.running
+    anything = False
+    for edge in range(program.edges[cell], program.edges[cell + 1]):
         anything |= running.touched[program.source[edge]]
     if not anything:
         return
     if not running.touched[cell]:
         _touch(program, cell, running)
-    holds, mine, lanes = program.holds[cell], program.lane[cell], program.lanes[program.family[cell]]
+    holds = program.holds[cell]
     if holds == INTEGER:
-        target = running.integers if at_once else running.more
-        _add_integers(program, shown, cell, event, running, target, mine, lanes)
+        _add_integers(sweep, cell, event, running.integers if at_once else running.more)
     elif holds == DOUBLE:
-        target_doubles = running.doubles if at_once else running.more_doubles
-        _add_doubles(program, shown, cell, event, running, target_doubles, mine, lanes)
+        _add_doubles(sweep, cell, event, running.doubles if at_once else running.more_doubles)
     else:
-        target_least = running.least if at_once else running.more_least
-        _compare(program, shown, cell, event, running, target_least, mine, lanes)
+        _compare(sweep, cell, event, running.least if at_once else running.more_least)
 
 
 @njit(**BORROWED)
-def _add_integers(
-    program: Any, shown: Any, cell: Any, event: Any, running: Any, target: Any, mine: Any, lanes: Any
-) -> None:  # fmt: skip
-    cells, first, last = running.integers, program.edges[cell], program.edges[cell + 1]
-    bits = np.int64(0)
-    for lane in range(lanes):
+def _add_integers(sweep: Any, cell: Any, event: Any, target: Any) -> None:
+    program, shown, running = sweep.program, sweep.shown, sweep.running
+    mine, first, last = program.lane[cell], program.edges[cell], program.edges[cell + 1]
+    cells, bits = running.integers, np.int64(0)
+    for lane in range(program.lanes[program.family[cell]]):
         value = target[mine + lane]
         for edge in range(first, last):
             added, weight = cells[program.lane[program.source[edge]] + lane], program.weight[edge]
@@ -317,11 +340,10 @@ def _add_integers(
 
 
 @njit(**BORROWED)
-def _add_doubles(
-    program: Any, shown: Any, cell: Any, event: Any, running: Any, target: Any, mine: Any, lanes: Any
-) -> None:  # fmt: skip
-    first, last = program.edges[cell], program.edges[cell + 1]
-    for lane in range(lanes):
+def _add_doubles(sweep: Any, cell: Any, event: Any, target: Any) -> None:
+    program, shown, running = sweep.program, sweep.shown, sweep.running
+    mine, first, last = program.lane[cell], program.edges[cell], program.edges[cell + 1]
+    for lane in range(program.lanes[program.family[cell]]):
         value = 0.0
         for edge in range(first, last):
             source, weight = program.source[edge], program.weight[edge]
@@ -336,14 +358,13 @@ def _add_doubles(
 
 
 @njit(**BORROWED)
-def _compare(
-    program: Any, shown: Any, cell: Any, event: Any, running: Any, target: Any, mine: Any, lanes: Any
-) -> None:  # fmt: skip
-    first, last = program.edges[cell], program.edges[cell + 1]
+def _compare(sweep: Any, cell: Any, event: Any, target: Any) -> None:
+    program, running = sweep.program, sweep.running
+    mine, first, last = program.lane[cell], program.edges[cell], program.edges[cell + 1]
     weight, value = program.weight[first], np.int64(EMPTY)
     if weight != NO_WEIGHT:
-        value = shown.values[weight, event]
-    for lane in range(lanes):
+        value = sweep.shown.values[weight, event]
+    for lane in range(program.lanes[program.family[cell]]):
         before = np.int64(ABSENT)
         for edge in range(first, last):
             source = program.source[edge]
@@ -361,7 +382,7 @@ def _compare(
 
 @njit(**BORROWED)
 def _take_over(program: Any, cell: Any, running: Any) -> None:
-    """What events of one time have added to a cell becomes visible."""
+    """Make visible what events of one time have added to a cell."""
     holds, mine = program.holds[cell], program.lane[cell]
     end = mine + program.lanes[program.family[cell]]
     if not running.touched[cell]:
@@ -387,7 +408,7 @@ def _take_over(program: Any, cell: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _empty(program: Any, cell: Any, running: Any) -> None:
-    """Nothing is left in any lane of a cell."""
+    """Empty every lane of a cell."""
     if running.touched[cell]:
         for lane in range(program.lanes[program.family[cell]]):
             _clear(program, cell, lane, running)
@@ -406,7 +427,7 @@ def _clear(program: Any, cell: Any, lane: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _clear_lane(program: Any, family: Any, lane: Any, running: Any) -> None:
-    """Nothing is left of a window in any cell."""
+    """Empty the lane of a window in every cell of a family."""
     first = program.unit[family]
     for place in range(first, first + running.height[family]):
         _clear(program, running.stack[place], lane, running)
@@ -414,7 +435,7 @@ def _clear_lane(program: Any, family: Any, lane: Any, running: Any) -> None:
 
 @njit(**BORROWED)
 def _forget(program: Any, family: Any, running: Any) -> None:
-    """Nothing is left of a key in any cell of a family."""
+    """Empty every cell of a family, at the end of a key."""
     first = program.unit[family]
     for place in range(first, first + running.height[family]):
         _empty(program, running.stack[place], running)
@@ -423,11 +444,9 @@ def _forget(program: Any, family: Any, running: Any) -> None:
 
 
 @njit(**BORROWED)
-def _give_out(
-    program: Any, segments: Any, starts: Any, family: Any, stage: Any, key: Any, number: Any, running: Any, found: Any,
-    doubles: Any, count: Any,
-) -> Any:  # fmt: skip
+def _give_out(sweep: Any, family: Any, stage: Any, key: Any, number: Any) -> None:
     """The results of all windows of one length that began at a moment."""
+    program, segments, running, found = sweep.program, sweep.segments, sweep.running, sweep.found
     lanes, start = program.lanes[family], np.int64(0)
     lane = number % lanes if lanes > 1 else np.int64(0)
     if program.reach[family] != FOREVER:
@@ -435,10 +454,10 @@ def _give_out(
     for query in range(program.queries[stage], program.queries[stage + 1]):
         if (number + program.shift[query]) % program.every[query]:
             continue
-        first = program.reads[query]
+        first, count = program.reads[query], running.done[RESULTS]
         matches = program.read[first]
         if segments.use[matches] >= 0:
-            _ask(program, segments, starts, segments.use[matches], running)
+            _make_outcome(sweep, segments.use[matches])
         if not running.touched[matches]:
             continue
         place = program.lane[matches] + lane
@@ -454,8 +473,7 @@ def _give_out(
             if program.holds[cell] == INTEGER:
                 found[count, HEAD + which - first] = running.integers[place]
             elif program.holds[cell] == DOUBLE:
-                doubles[count, which - first] = running.doubles[place]
+                sweep.found_doubles[count, which - first] = running.doubles[place]
             else:
                 found[count, HEAD + which - first] = running.least[place]
-        count += 1
-    return count
+        running.done[RESULTS] += 1

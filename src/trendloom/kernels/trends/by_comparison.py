@@ -16,7 +16,7 @@ import numpy as np
 
 from trendloom.errors import RunError
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.count_matches import Count
+from trendloom.kernels.aggregate.block import Count
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Expected
 from trendloom.kernels.contract.matches import Matches, join

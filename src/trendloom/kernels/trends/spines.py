@@ -30,7 +30,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, columns
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregate.block import aggregate
-from trendloom.kernels.aggregate.spans import spans_of
+from trendloom.kernels.aggregate.measures import spans_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.measures import AggregationSpec

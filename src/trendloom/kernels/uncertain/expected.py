@@ -22,7 +22,7 @@ import pyarrow as pa
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.results import weights_of
+from trendloom.kernels.aggregate.measures import weights_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.interval_block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least

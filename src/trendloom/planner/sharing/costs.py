@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from trendloom.kernels.shared import FOREVER, CountedQuery, Family
 from trendloom.kernels.shared.program import MergedQueries
-from trendloom.kernels.shared.steps import FOREVER, CountedQuery, Family
 from trendloom.logical.statistics import Statistics
 
 EVENT, CELL, LANE, WINDOW, EMPTIED, RESULT = 35.0, 13.0, 2.2, 60.0, 1.5, 130.0

@@ -13,8 +13,8 @@ from functools import cached_property, lru_cache
 from typing import Any, cast
 
 from trendloom.expr.nodes import Group, of_any_event, with_attributes
+from trendloom.kernels.shared import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.kernels.shared.kernel import ApartQuery, SharedKernel
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.logical.display import show_expression
 from trendloom.logical.statistics import Statistics, StatisticsOf, nothing_known
 from trendloom.logical.workload import Attributes, Workload

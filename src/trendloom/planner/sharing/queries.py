@@ -12,7 +12,7 @@ from typing import Any
 
 from trendloom.expr.nodes import of_any_event
 from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure, family_of
+from trendloom.kernels.shared import CountedQuery, CountedStep, StepMeasure, family_of
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round, Sequence
 from trendloom.planner.plan import Physical

@@ -52,7 +52,7 @@ def counted(query: str, events: pa.Table) -> Expected:
 def test_the_number_lies_between_the_bounds(
     pattern: str, within: int, seed: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("trendloom.kernels.aggregate.count_matches.WORTH_COUNTING", -1)
+    monkeypatch.setattr("trendloom.kernels.aggregate.block.WORTH_COUNTING", -1)
     events = stream(24, seed)
     query = f"RETURN TRENDS PATTERN {pattern} WITHIN {within} s"
     number = len(tl.run(query, events, engine="local", time_unit="s"))

@@ -214,7 +214,7 @@ def test_kernels_are_compiled_by_our_decorator_alone() -> None:
 
 
 def test_one_function_compiled_in_two_ways_is_two_files() -> None:
-    from trendloom.kernels.aggregate.type_grained import type_grained
+    from trendloom.kernels.aggregate import type_grained
 
     names = {each._cache._file(()) for each in (type_grained._lean_each, type_grained._roomy_each)}
     assert len(names) == 2

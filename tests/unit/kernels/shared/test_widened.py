@@ -13,8 +13,8 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.shared import CountedQuery, CountedStep, StepMeasure
 from trendloom.kernels.shared.kernel import SharedKernel
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 

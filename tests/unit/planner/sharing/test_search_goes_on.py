@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import product
 
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep
+from trendloom.kernels.shared import CountedQuery, CountedStep
 from trendloom.model.time import Window
 from trendloom.planner.sharing.costs import Rates
 from trendloom.planner.sharing.groups import SharingQuestion

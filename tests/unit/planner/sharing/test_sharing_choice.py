@@ -7,8 +7,8 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
+from trendloom.kernels.shared import CountedQuery, CountedStep
 from trendloom.kernels.shared.program import merge_queries
-from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.time import Window

@@ -1,6 +1,6 @@
 """The sweep of `sweep` in plain Python, which runs for as long as it is not compiled: numbers are Python's own.
 
-For plain graphs, swept whole batches at a time, without nested trees; what else there is, is interpreted as written. A
+For plain graphs, swept whole batches at a time, without nested trees; everything else is interpreted as written. A
 cell is a pair of lists, numbers and least values, each by lane, and is never changed: cells share what they have in
 common, and None is the empty one. Merges happen in the order of the compiled sweep, so doubles agree to the bit.
 
@@ -15,11 +15,16 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
-from trendloom.kernels.aggregate.event_grained.moves import FREE, EventTerms, MoveGraph
-from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
-from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
+from trendloom.kernels.aggregate.event_grained.structures import (
+    HASH,
+    NESTED,
+    SOURCE,
+    SUM,
+    TARGET,
+    TREE,
+    Arms,
+)
+from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, FREE
 from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled
 from trendloom.kernels.columns.words import add_scaled
@@ -30,22 +35,19 @@ LARGEST = 2.0**512
 """Beyond, a double needs an exponent of its own to stay what it is."""
 
 
-def sweep_interpreted(
-    graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, batches: Batches, low: Array, high: Array, part: Any,
-    sink: Any,
-) -> bool:  # fmt: skip
+def sweep_interpreted(tables: Any, batches: Any, part: Any, sink: Any) -> bool:
     """Sweep a part; False if that is not for this sweep, and then nothing has happened."""
     some = slice(part.begin, part.end)
     whole = (batches.low[some] >= part.low).all() and (batches.high[some] <= part.high).all()
-    if not graph.plain or (arms.kind == NESTED).any() or not whole:
+    if not tables.graph.plain or (tables.arms.kind == NESTED).any() or not whole:
         return False
-    sweep = _Sweep(graph, terms, items, arms, batches.lanes)
+    sweep = _Sweep(tables, batches.lanes)
     found = {}
     for first, begin, end in zip(
         *(one[some].tolist() for one in (batches.span, batches.low, batches.high)), strict=True
     ):
         mine = slice(first, first + batches.lanes)
-        totals = sweep.batch(low[mine].tolist(), high[mine].tolist(), begin, end)
+        totals = sweep.batch(batches.opens[mine].tolist(), batches.closes[mine].tolist(), begin, end)
         found.update({(first + lane, lane): total for lane, total in enumerate(totals) if total is not None})
     if isinstance(sink.numbers, Scaled) and not all(
         abs(number) < LARGEST for (_, lane), total in found.items() for number in total[0][lane :: batches.lanes]
@@ -70,14 +72,15 @@ def _give_out(sink: Any, span: int, numbers: list[Any], least: list[int]) -> Non
 
 
 class _Sweep:
-    """Everything about a block that batches ask for, in lists."""
+    """The tables of a block, as lists."""
 
-    def __init__(self, graph: MoveGraph, terms: EventTerms, items: Items, arms: Arms, lanes: int) -> None:
+    def __init__(self, tables: Any, lanes: int) -> None:
+        graph, terms, items, arms = tables
         self.lanes, self.width, self.extremes = lanes, 1 + len(terms.weight_of), len(terms.valued)
         self.zero: Any = 0 if terms.weights.dtype == np.int64 else 0.0
         self.event, self.state, self.ordinal = (one.tolist() for one in (items.event, items.state, items.ordinal))
         self.tie_end = items.tie_end.tolist()
-        states = range(len(graph.position))
+        states = range(len(graph.lead))
         self.of_state = [items.of_state[items.begin[s] : items.begin[s + 1]].tolist() for s in states]
         self.starts, self.ends = (graph.lead == FREE).tolist(), (graph.trail == FREE).tolist()
         moves = [graph.into[graph.into_begin[s] : graph.into_begin[s + 1]] for s in states]
@@ -91,14 +94,11 @@ class _Sweep:
             [
                 (1 + m, weights[row] if row >= 0 else None)
                 for m, row in enumerate(terms.weight_of.tolist())
-                if terms.weighs[m, position]
+                if terms.weighs[m, state]
             ]
-            for position in graph.position.tolist()
+            for state in states
         ]
-        self.valuing = [
-            [(x, values[x]) for x in range(self.extremes) if terms.valued[x, position]]
-            for position in graph.position.tolist()
-        ]
+        self.valuing = [[(x, values[x]) for x in range(self.extremes) if terms.valued[x, state]] for state in states]
         self.arms = [_Structure(arms, arm) for arm in range(len(arms.kind))]
 
     def batch(self, low: list[int], high: list[int], begin: int, end: int) -> list[Cell]:

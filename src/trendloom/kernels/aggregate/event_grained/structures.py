@@ -1,8 +1,8 @@
 """Which structure adds up all predecessors that pass, for every move of the pattern: chosen from its predicates alone.
 
-A move whose predicates compare a column of the earlier event with one of the later is split into *arms*: every arm asks
-for equal classes and at most two orders, and the arms together cover the predecessors without overlap. `!=` becomes two
-arms, below and above: subtracting the equal ones from all would cancel in floating point.
+A move whose predicates compare a column of the earlier event with one of the later is split into *arms*: each
+requires equal classes and at most two orders, and together they cover the predecessors without overlap. `!=` becomes
+two arms, below and above: subtracting the equal ones from all would cancel in floating point.
 
 | predicates of a move            | structure          | cost per event  |
 |---------------------------------|--------------------|-----------------|
@@ -18,23 +18,27 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.aggregate.event_grained.batches import Items
+from trendloom.kernels.aggregate.measures import Addends, Bars
+from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
+from trendloom.kernels.matching.tables import OPERATORS, Checks
 from trendloom.model.schema import Kind
 
 MOST_ORDERS = 2
 """Orders that the trees can answer together."""
-
 SUM, HASH, TREE, NESTED = range(4)
 """Kinds of arms."""
+SOURCE, TARGET = 0, 1
+Columns = tuple[Array, Array, Array]
+"""Left and right columns of all pairs, and where they are known (see `comparable`)."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,88 @@ class Move:
         return {SUM: "sum", HASH: "hash", NESTED: "two-level fenwick"}[arm.kind]
 
 
+class Items(NamedTuple):
+    """Every event once for each state it can stand in, by event, then state: see `items_of`.
+
+    Kernels that keep a value per event and state walk over items instead of testing every event against every state:
+    events that fit no position of the pattern (those of a NOT) are left out. `ordinal`: among the items of its state.
+    The items of state s are `of_state[begin[s]:begin[s + 1]]`. `tie_start`, `tie_end`: by event.
+    """
+
+    event: Array
+    state: Array
+    ordinal: Array
+    of_state: Array
+    begin: Array
+    tie_start: Array
+    tie_end: Array
+
+    def of(self, state: int) -> Array:
+        """The events of the items of a state, in order."""
+        return self.event[self.of_state[self.begin[state] : self.begin[state + 1]]]
+
+
+class Arms(NamedTuple):
+    """All arms of a block: where its events stand in the structures of every move.
+
+    The two columns of a predicate are numbered together in the order of their values (class by class where there are
+    equalities), so that comparing two events is comparing two codes; NULL has none. For each batch (`tree_places`) its
+    own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a later one the
+    *prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
+
+    Codes of a side in dimension d start at `code_at[arm, d, side]`, one per item of its state.
+
+    `classes` likewise (−1 in `class_at`: one class). `same`: both sides have the same codes.
+
+    Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
+    """
+
+    kind: Array
+    source: Array
+    target: Array
+    strict: Array
+    same: Array
+    codes: Array
+    code_at: Array
+    classes: Array
+    class_at: Array
+    distinct: Array  # by arm and dimension: how many different codes there are
+
+
+class MoveGraph(NamedTuple):
+    """By state: `lead`, `trail`, the moves `into` it. By move: its source, its bar (see `Bars`), how it is answered.
+
+    `scanned` moves try every predecessor by `checks`, and by row `tested` of the truth table if that is not −1. All
+    others gather from their `arms`. `bars[b]` is a column over the block's events and its end.
+
+    In a *plain* graph no move is scanned and none has a bar, `checks` and `bars` are None, and the sweep is compiled
+    without them: they are half of it.
+    """
+
+    lead: Array
+    trail: Array
+    into_begin: Array
+    into: Array
+    source: Array
+    bar: Array
+    scanned: Array
+    tested: Array
+    arms_begin: Array
+    arms: Array
+    out_begin: Array
+    out: Array
+    checks: Any
+    bars: Any
+
+    @property
+    def plain(self) -> bool:
+        return self.bars is None
+
+    def simplified(self) -> MoveGraph:
+        """The same graph, plain if it can be."""
+        return self if self.scanned.any() or len(self.bars) else self._replace(checks=None, bars=None)
+
+
 def moves_of(spec: AggregationSpec, automaton: Automaton, most_orders: int = MOST_ORDERS) -> list[Move]:
     """The moves of the pattern. Less than two orders: nested trees would take too much memory; −1: always scan."""
     found = []
@@ -88,61 +174,20 @@ def structures(spec: AggregationSpec, automaton: Automaton) -> list[tuple[int, S
     return [(move.state, move.step, move.structure) for move in moves_of(spec, automaton)]
 
 
-def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tuple[Arm, ...] | None:
-    equal = tuple(i for i in pairs if spec.pairs[i].operator == "=")
-    ordered = tuple(i for i in pairs if i not in equal)
-    if len(ordered) > most_orders:
-        return None
-    sides = [("<", ">") if spec.pairs[i].operator == "!=" else (spec.pairs[i].operator,) for i in ordered]
-    return tuple(Arm(equal, tuple(zip(ordered, some, strict=True))) for some in product(*sides))
-
-
-# Where the events of a batch stand in the structures of a move: ranks, computed before the sweep walks over them.
-#
-# Per block, once: the two columns of a predicate are numbered together in the order of their values (class by class
-# where there are equalities), so that comparing two events is comparing two codes; NULL has none. Per batch
-# (`tree_places`) its own events alone are sorted by code. An earlier event gets its *place* in the tree of its class, a
-# later one the *prefix* of that tree that passes. So a tree is as large as the batch needs, whatever the block holds.
-#
-# Cost: O(items) per block (hashing), O(m log m) per batch of m items; comparing a column with itself sorts once.
-
-
-Columns = tuple[Array, Array, Array]
-"""Left and right columns of all pairs, and where they are known (see `comparable`)."""
-
-SOURCE, TARGET = 0, 1
-
-
-class Arms(NamedTuple):
-    """All arms of a block. Codes of a side in dimension d start at `code_at[arm, d, side]`, one per item of its state.
-
-    `classes` likewise (−1 in `class_at`: one class). `same`: both sides have the same codes.
-    """
-
-    kind: Array
-    source: Array
-    target: Array
-    strict: Array
-    same: Array
-    codes: Array
-    code_at: Array
-    classes: Array
-    class_at: Array
-    distinct: Array  # by arm and dimension: how many different codes there are
-
-
-@dataclass(frozen=True, eq=False)
-class _Coded:
-    """An arm with its codes by dimension and side, and its classes by side (none: one class)."""
-
-    kind: int
-    source: int
-    target: int
-    strict: tuple[bool, ...] = ()
-    same: bool = False
-    codes: tuple[tuple[Array, Array], ...] = ()
-    classes: tuple[Array, Array] | None = None
-    distinct: tuple[int, ...] = (1,)
+def items_of(automaton: Automaton, block: Block) -> Items:
+    """All items of the pattern's positive part. O(items), by merging lists in order."""
+    fitting = [block.members[p] for p in automaton.spec.scopes[0].template.position_of]
+    sizes = np.array([len(events) for events in fitting], np.int64)
+    begin = np.concatenate([np.zeros(1, np.int64), np.cumsum(sizes)])
+    event = np.concatenate(fitting).astype(np.int64)
+    state = np.repeat(np.arange(len(fitting)), sizes)
+    ordinal = np.arange(len(event)) - np.repeat(begin[:-1], sizes)
+    if len(fitting) == 1:
+        return Items(event, state, ordinal, np.arange(len(event)), begin, block.tie_start, block.tie_end)
+    order = np.argsort(event, kind="stable")
+    of_state = np.empty(len(event), np.int64)
+    of_state[order] = np.arange(len(event))
+    return Items(event[order], state[order], ordinal[order], of_state, begin, block.tie_start, block.tie_end)
 
 
 def arms_of(moves: list[Move], items: Items, columns: Columns) -> tuple[Arms, list[list[int]]]:
@@ -161,7 +206,69 @@ def arms_of(moves: list[Move], items: Items, columns: Columns) -> tuple[Arms, li
                 coded.append(_coded(arm, move, items, columns))
             numbers.append(number)
         mine.append(numbers)
-    return _flat(coded), mine
+    return _arms_table(coded), mine
+
+
+def graph_of(addends: Addends, moves: list[Move], arms_of_move: list[list[int]], columns: Columns) -> MoveGraph:
+    template = addends.spec.pattern_spec.scopes[0].template
+    states, bars = len(template.position_of), Bars(addends)
+    into = [[i for i, move in enumerate(moves) if move.step.target == state] for state in range(states)]
+    source_of_arm = {arm: move.state for move, arms in zip(moves, arms_of_move, strict=True) for arm in arms}
+    out = [[arm for arm in sorted(source_of_arm) if source_of_arm[arm] == state] for state in range(states)]
+    tested = np.cumsum([bool(move.tests) for move in moves]) - 1
+    return MoveGraph(
+        bars.lead(),
+        bars.trail(),
+        *_flat(into),
+        np.array([move.state for move in moves], np.int64),
+        np.array([bars.row(move.step.ways) for move in moves], np.int64),
+        np.array([move.arms is None for move in moves], np.bool_),
+        np.array([row if move.tests else -1 for row, move in zip(tested.tolist(), moves, strict=True)], np.int64),
+        *_flat(arms_of_move),
+        *_flat(out),
+        _checks(addends, moves, columns),
+        bars.table(),
+    )
+
+
+def _arms(spec: AggregationSpec, pairs: tuple[int, ...], most_orders: int) -> tuple[Arm, ...] | None:
+    equal = tuple(i for i in pairs if spec.pairs[i].operator == "=")
+    ordered = tuple(i for i in pairs if i not in equal)
+    if len(ordered) > most_orders:
+        return None
+    sides = [("<", ">") if spec.pairs[i].operator == "!=" else (spec.pairs[i].operator,) for i in ordered]
+    return tuple(Arm(equal, tuple(zip(ordered, some, strict=True))) for some in product(*sides))
+
+
+def _checks(addends: Addends, moves: list[Move], columns: Columns) -> Checks:
+    """The pairs of every move. NOTs are left to the bars."""
+    operators = [OPERATORS.index(pair.operator) for pair in addends.spec.pairs]
+    return Checks(
+        *_flat([list(move.pairs) for move in moves]),
+        *_flat([[] for _ in moves]),
+        np.array(operators, np.int64),
+        *columns,
+        np.zeros((0, 0), np.int64),
+        addends.block.tie_start,
+        addends.block.tie_end,
+    )
+
+
+# ------------------------------------------------------------------------------------------------ codes
+
+
+@dataclass(frozen=True, eq=False)
+class _Coded:
+    """An arm with its codes by dimension and side, and its classes by side (none: one class)."""
+
+    kind: int
+    source: int
+    target: int
+    strict: tuple[bool, ...] = ()
+    same: bool = False
+    codes: tuple[tuple[Array, Array], ...] = ()
+    classes: tuple[Array, Array] | None = None
+    distinct: tuple[int, ...] = (1,)
 
 
 def _coded(arm: Arm, move: Move, items: Items, columns: Columns) -> _Coded:
@@ -227,7 +334,7 @@ class _Sides:
         return (codes, codes) if self.same else (codes[: self.cut], codes[self.cut :])
 
 
-def _flat(coded: list[_Coded]) -> Arms:
+def _arms_table(coded: list[_Coded]) -> Arms:
     code_at, class_at = np.full((len(coded), 2, 2), -1, np.int64), np.full((len(coded), 2), -1, np.int64)
     strict, distinct = np.zeros((len(coded), 2), np.bool_), np.ones((len(coded), 2), np.int64)
     codes, classes = _Pool(), _Pool()
@@ -268,3 +375,7 @@ class _Pool:
     def whole(self) -> Array:
         arrays = list(self.arrays.values())
         return np.concatenate(arrays).astype(np.int64, copy=False) if arrays else np.zeros(0, np.int64)
+
+
+def _flat(lists: list[list[int]]) -> tuple[Array, Array]:
+    return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)

@@ -13,7 +13,6 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.columns.fenwick import (
-    Cells,
     arrange,
     erase,
     erase_nested,
@@ -28,18 +27,29 @@ from trendloom.kernels.columns.fenwick import (
 )
 from trendloom.kernels.columns.sort import bit_length, sort_words
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, lacks, operation
 
 SPARSE = 4
 """A batch is sorted by counting if there are at most so many times as many codes as items."""
+
+
+class NestedTrees(NamedTuple):
+    """Trees for two orders: the one that begins at b has its cells from `begin[arm, b]` of the arm on.
+
+    `ranks` and `begins`: their inner trees, see `fenwick`.
+    """
+
+    begin: Array
+    ranks: Array
+    begins: Array
+    scratch: Array
 
 
 class Places(NamedTuple):
     """By arm and item of the batch (counted within its state). `base` is the first cell of each arm.
 
     Earlier events: `place[arm, dimension]` (−1: unknown values) in the tree at `begin`. Later ones: `prefix[arm,
-    dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places; a nested one begins at `deep[arm, b]`.
-    Beside a plain graph there is no nested tree: `ranks` is None, and what nested trees need is not compiled.
+    dimension]` of the tree at `tree`. The tree at b has `size[arm, b]` places. `nested` is None in a plain graph: what
+    nested trees need is not compiled then.
     """
 
     base: Array
@@ -48,12 +58,17 @@ class Places(NamedTuple):
     size: Array
     prefix: Array
     tree: Array
-    deep: Array
-    begins: Array
-    ranks: Any
+    nested: Any
     words: Array
     tally: Array
-    scratch: Array
+
+
+class SortedCodes(NamedTuple):
+    """`words[:used]`, in order: codes with their items, which are the lowest `bits`."""
+
+    words: Array
+    used: int
+    bits: int
 
 
 def cells_of(arms: Arms, most_sources: Array) -> Array:
@@ -68,10 +83,14 @@ def empty_places(arms: Arms, most: Array, *, plain: bool) -> Places:
     """Room for the places of any batch that has at most `most[s]` items of state s."""
     cells = cells_of(arms, most)
     count = len(arms.kind) if (arms.kind >= TREE).any() else 0
-    nested = bool((arms.kind == NESTED).any())
     longest = int(most.max(initial=0))
     shape = (count, longest)
-    deepest = longest if nested else 0
+    nested = None
+    if not plain:
+        deepest = longest if (arms.kind == NESTED).any() else 0
+        ranks = np.zeros(int(cells.sum()) if deepest else 0, np.int32)
+        scratch = np.zeros((2, deepest), np.int64)
+        nested = NestedTrees(np.zeros((count, deepest), np.int64), ranks, inner_begins(deepest), scratch)
     return Places(
         np.cumsum(cells) - cells,
         np.zeros((count, 2, longest), np.int32),
@@ -79,12 +98,9 @@ def empty_places(arms: Arms, most: Array, *, plain: bool) -> Places:
         np.zeros(shape, np.int32),
         np.zeros((count, 2, longest), np.int32),
         np.zeros(shape, np.int32),
-        np.zeros((count, deepest), np.int64),
-        inner_begins(deepest),
-        None if plain else np.zeros(int(cells.sum()) if nested else 0, np.int32),
+        nested,
         np.zeros((3, longest if count else 0), np.int64),
         np.zeros(min(SPARSE * longest, int(arms.distinct.max())) + 1 if count else 0, np.int64),
-        np.zeros((2, deepest), np.int64),
     )
 
 
@@ -108,21 +124,23 @@ def place_arm(arms: Any, places: Any, arm: Any, first: Any, last: Any) -> Any:
     for dimension in range(2 if arms.kind[arm] == NESTED else 1):
         at = arms.code_at[arm, dimension]
         many = arms.distinct[arm, dimension]
-        used = _sorted(arms.codes, at[SOURCE] + first[source], sources, bits, many, places, places.words[0])
-        _place_sources(arms, places, arm, dimension, first[source], used, bits)
-        if arms.same[arm]:
-            _place_targets(arms, places, arm, dimension, first, places.words[0], used, used, bits)
-        else:
-            asked = _sorted(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
-            _place_targets(arms, places, arm, dimension, first, places.words[1], asked, used, bits)
-    return nest(places, arm, sources, used) if arms.kind[arm] == NESTED else used
+        used = _sort(arms.codes, at[SOURCE] + first[source], sources, bits, many, places, places.words[0])
+        earlier = later = SortedCodes(places.words[0], used, bits)
+        _place_sources(arms, places, arm, dimension, first[source], earlier)
+        if not arms.same[arm]:
+            asked = _sort(arms.codes, at[TARGET] + first[target], targets, bits, many, places, places.words[1])
+            later = SortedCodes(places.words[1], asked, bits)
+        _place_targets(arms, places, arm, dimension, first, earlier, later)
+    if arms.kind[arm] == NESTED:
+        return _arrange_nested(places.nested, places, arm, sources, used)
+    return used
 
 
 @njit(**INSIDE)
-def _sorted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, places: Any, words: Any) -> Any:
+def _sort(codes: Any, begin: Any, count: Any, bits: Any, many: Any, places: Any, words: Any) -> Any:
     """Fill `words` with (code, item) of the items that have a code (out of `many`), in order; returns how many."""
     if many <= SPARSE * count:
-        return _counted(codes, begin, count, bits, many, places.tally, words)
+        return _count_codes(codes, begin, count, bits, many, places.tally, words)
     used = 0
     for item in range(count):
         if codes[begin + item] >= 0:
@@ -133,7 +151,7 @@ def _sorted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, places: An
 
 
 @njit(**INSIDE)
-def _counted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, tally: Any, words: Any) -> Any:
+def _count_codes(codes: Any, begin: Any, count: Any, bits: Any, many: Any, tally: Any, words: Any) -> Any:
     """The same, by counting how often each code occurs."""
     tally[: many + 1] = 0
     for item in range(count):
@@ -150,11 +168,10 @@ def _counted(codes: Any, begin: Any, count: Any, bits: Any, many: Any, tally: An
 
 
 @njit(**INSIDE)
-def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any, used: Any, bits: Any) -> None:
+def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any, earlier: Any) -> None:
     """Earlier events in order of their codes: class after class, each a tree of its own."""
-    mask = (np.int64(1) << bits) - 1
-    words, classes = places.words[0], arms.class_at[arm, SOURCE]
-    begin = 0
+    words, used, mask = earlier.words, earlier.used, (np.int64(1) << earlier.bits) - 1
+    classes, begin = arms.class_at[arm, SOURCE], 0
     while begin < used:
         end = used
         if classes >= 0:
@@ -172,16 +189,16 @@ def _place_sources(arms: Any, places: Any, arm: Any, dimension: Any, first: Any,
 
 @njit(**INSIDE)
 def _place_targets(
-    arms: Any, places: Any, arm: Any, dimension: Any, first: Any, asking: Any, asked: Any, used: Any, bits: Any
-) -> None:
+    arms: Any, places: Any, arm: Any, dimension: Any, first: Any, earlier: Any, later: Any
+) -> None:  # fmt: skip
     """Later events in order of their codes, beside the earlier ones: how many of their class come before them."""
-    words, mask = places.words[0], (np.int64(1) << bits) - 1
+    words, used, bits, mask = earlier.words, earlier.used, earlier.bits, (np.int64(1) << earlier.bits) - 1
     mine = arms.class_at[arm, TARGET] + first[arms.target[arm]]
     theirs = arms.class_at[arm, SOURCE] + first[arms.source[arm]]
     one_class, strict = arms.class_at[arm, SOURCE] < 0, arms.strict[arm, dimension]
     passed = 0
-    for at in range(asked):
-        item, code = asking[at] & mask, asking[at] >> bits
+    for at in range(later.used):
+        item, code = later.words[at] & mask, later.words[at] >> bits
         while passed < used and (words[passed] >> bits) + strict <= code:
             passed += 1
         if passed > 0:
@@ -191,35 +208,6 @@ def _place_targets(
             elif arms.classes[mine + item] == arms.classes[theirs + last]:
                 places.tree[arm, item] = places.begin[arm, last]
                 places.prefix[arm, dimension, item] = passed - places.begin[arm, last]
-
-
-@operation
-def nest(places: Places, arm: int, sources: int, used: int) -> int:
-    """Arrange the nested trees of every class, one after another; returns how many cells they take."""
-    raise NotImplementedError
-
-
-@implements(nest, INSIDE)
-def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
-    def plain(places: Any, arm: Any, sources: Any, used: Any) -> Any:
-        return used
-
-    def nested(places: Any, arm: Any, sources: Any, used: Any) -> Any:
-        outer, filled = places.scratch[0], places.scratch[1]
-        for item in range(sources):
-            if places.place[arm, 0, item] >= 0:
-                outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
-        cells, begin = 0, 0
-        while begin < used:
-            count = places.size[arm, begin]
-            places.deep[arm, begin] = cells
-            tree = outer[begin : begin + count]
-            arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
-            cells += places.begins[count]
-            begin += count
-        return cells
-
-    return plain if lacks(places, "ranks") else nested
 
 
 # ---------------------------------------------------------------------------------------------- in a sweep
@@ -241,7 +229,7 @@ def insert_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
         if kind == TREE:
             insert(nodes, base + begin, count, place, values, cell)
         else:
-            insert_deep(places, arm, item, base, begin, count, place, nodes, values, cell)
+            _insert_nested(places.nested, places, arm, item, nodes, values, cell)
 
 
 @njit(**INSIDE, forceinline=True)
@@ -257,7 +245,7 @@ def gather_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes
     elif kind == TREE:
         gather(values, cell, nodes, base + places.tree[arm, item], places.prefix[arm, 0, item])
     else:
-        gather_deep(places, arm, item, base, nodes, values, cell)
+        _gather_nested(places.nested, places, arm, item, nodes, values, cell)
 
 
 @njit(**INSIDE)
@@ -276,73 +264,58 @@ def erase_item(arms: Any, places: Any, arm: Any, ordinal: Any, item: Any, nodes:
         if kind == TREE:
             erase(nodes, base + begin, count, place)
         else:
-            erase_deep(places, arm, item, base, begin, count, place, nodes)
+            _erase_nested(places.nested, places, arm, item, nodes)
 
 
-# -------------------------------------------------------------------------------------------- in nested trees
+# --------------------------------------------------------------- in nested trees; `nested` is None in a plain graph
 
 
-@operation
-def insert_deep(
-    places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells, values: Cells,
-    cell: int,
-) -> None:  # fmt: skip
-    """As `insert_item`, into the nested tree at `begin`."""
+@njit(**INSIDE)
+def _arrange_nested(nested: Any, places: Any, arm: Any, sources: Any, used: Any) -> Any:
+    """Arrange the nested trees of every class, one after another; returns how many cells they take."""
+    if nested is None:
+        return used
+    outer, filled = nested.scratch[0], nested.scratch[1]
+    for item in range(sources):
+        if places.place[arm, 0, item] >= 0:
+            outer[places.begin[arm, item] + places.place[arm, 1, item]] = places.place[arm, 0, item]
+    cells, begin = 0, 0
+    while begin < used:
+        count = places.size[arm, begin]
+        nested.begin[arm, begin] = cells
+        tree = outer[begin : begin + count]
+        arrange(nested.ranks, places.base[arm] + cells, nested.begins, tree, count, filled)
+        cells += nested.begins[count]
+        begin += count
+    return cells
 
 
-@implements(insert_deep, INSIDE)
-def _insert_deep(
-    places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any, cell: Any
-) -> Any:
-    def plain(
-        places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any,
-        cell: Any,
-    ) -> None:  # fmt: skip
-        pass
-
-    def nested(
-        places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any, values: Any,
-        cell: Any,
-    ) -> None:  # fmt: skip
-        tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-        insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
-
-    return plain if lacks(places, "ranks") else nested
+@njit(**INSIDE)
+def _insert_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
+    """As `insert_item`, into a nested tree."""
+    if nested is None:
+        return
+    begin, first, second = places.begin[arm, item], places.place[arm, 0, item], places.place[arm, 1, item]
+    tree, count = places.base[arm] + nested.begin[arm, begin], places.size[arm, begin]
+    insert_nested(nodes, tree, nested.ranks, nested.begins, count, first, second, values, cell)
 
 
-@operation
-def gather_deep(places: Places, arm: int, item: int, base: int, nodes: Cells, values: Cells, cell: int) -> None:
+@njit(**INSIDE)
+def _gather_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any, values: Any, cell: Any) -> None:
     """As `gather_item`, from a nested tree."""
+    if nested is None:
+        return
+    first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
+    if first > 0 and second > 0:
+        tree = places.base[arm] + nested.begin[arm, places.tree[arm, item]]
+        gather_nested(values, cell, nodes, tree, nested.ranks, nested.begins, first, second)
 
 
-@implements(gather_deep, INSIDE)
-def _gather_deep(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> Any:
-    def plain(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> None:
-        pass
-
-    def nested(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values: Any, cell: Any) -> None:
-        first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
-        if first > 0 and second > 0:
-            tree = base + places.deep[arm, places.tree[arm, item]]
-            gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
-
-    return plain if lacks(places, "ranks") else nested
-
-
-@operation
-def erase_deep(
-    places: Places, arm: int, item: int, base: int, begin: int, count: int, place: int, nodes: Cells
-) -> None:
+@njit(**INSIDE)
+def _erase_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any) -> None:
     """As `erase_item`, in a nested tree."""
-
-
-@implements(erase_deep, INSIDE)
-def _erase_deep(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> Any:
-    def plain(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
-        pass
-
-    def nested(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
-        tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-        erase_nested(nodes, tree, places.ranks, places.begins, count, place, second)
-
-    return plain if lacks(places, "ranks") else nested
+    if nested is None:
+        return
+    begin, first, second = places.begin[arm, item], places.place[arm, 0, item], places.place[arm, 1, item]
+    tree, count = places.base[arm] + nested.begin[arm, begin], places.size[arm, begin]
+    erase_nested(nodes, tree, nested.ranks, nested.begins, count, first, second)

@@ -20,9 +20,8 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import EMPTY, Addends, Spans, SpanTotals
+from trendloom.kernels.aggregate.measures import EMPTY, NEVER, Addends, EventTerms, Spans, SpanTotals
 from trendloom.kernels.aggregate.pattern_grained.ledger import (
-    Gains,
     KeySpans,
     Lanes,
     RunLedger,
@@ -44,10 +43,10 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
 )
 from trendloom.kernels.columns.numbers import LEAN, Limbs, add_lane, add_unit, clear
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.tables import Checks, Moves, compare, fits_at, fitting_bits, possible
+from trendloom.kernels.matching.tables import Checks, compare, fits_at, fitting_bits, possible
 
-NOBODY, MANY = -1, -2
-"""The state of a run where there is none; where events of one time, or states of one event, are several."""
+NO_STATE, MANY = -1, -2
+"""Instead of a state: no run stands there; several events of one time, or several states of one event."""
 GOES_ON, STARTS, ENDS = 1, 2, 4
 """What can happen at an event: runs that stand at the event before it go on to it, runs start, matches end."""
 MOST_PAIRS = 64
@@ -58,7 +57,7 @@ class ConsecutiveCourse(NamedTuple):
     """How runs move: what each event fits, and the moves between states."""
 
     fits: Array
-    lone: Array  # the one state of an event that is alone at its time; NOBODY, MANY
+    lone: Array  # the one state of an event that is alone at its time; NO_STATE, MANY
     fate: Array  # of such an event: GOES_ON, STARTS, ENDS, added
     source: Array  # of each move
     group: int  # events of equal time, at most
@@ -67,7 +66,7 @@ class ConsecutiveCourse(NamedTuple):
 
 def add_up_consecutive(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     """Fill the totals of every span."""
-    rules, lanes = rules_of(addends), most_lanes(spans)
+    rules, lanes = rules_of(addends, found.numbers), most_lanes(spans)
     course = _course(fitting_bits(addends.block), rules)
     pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
     ledger = ledger_of(addends, found, len(course.stands), lanes)
@@ -77,13 +76,13 @@ def add_up_consecutive(addends: Addends, spans: Spans, found: SpanTotals) -> Non
 def _course(fits: Array, rules: RunRules) -> ConsecutiveCourse:
     position, moves, checks = rules.position_of, rules.moves, rules.checks
     source = np.repeat(np.arange(len(position)), np.diff(moves.begin))
-    move_of = np.full((len(position), len(position)), NOBODY, np.int64)
+    move_of = np.full((len(position), len(position)), NO_STATE, np.int64)
     move_of[source, moves.target] = np.arange(len(source))
     needs = np.array([_bits(checks.pairs[a:b]) for a, b in pairwise(checks.pairs_begin.tolist())], np.uint64)
-    ends = np.diff(rules.bounds.end_begin) > 0
-    always = np.where(rules.start_of == NOBODY, 0, STARTS) + np.where(ends, ENDS, 0)
+    bounds = rules.bounds
+    always = np.where(bounds.lead == NEVER, 0, STARTS) + np.where(bounds.trail == NEVER, 0, ENDS)
     lone, fate = np.empty(len(fits), np.int8), np.empty(len(fits), np.int8)
-    group = _find_fates(lone, fate, fits, position, always, move_of, needs, _truths(checks), checks.tie_end)
+    group = _find_fates(lone, fate, fits, rules, always, move_of, needs, _truths(checks))
     if len(checks.operators) > MOST_PAIRS:
         lone[:] = MANY
     entries = 1 + (2 * group + 1) * len(position)  # the lone one, two groups, and the sum of the last by state
@@ -116,26 +115,26 @@ def _add_truths(
 
 @njit(**LEAN)
 def _find_fates(
-    lone: Array, fate: Array, fits: Array, position: Array, always: Array, move_of: Array, needs: Array, truths: Array,
-    tie_end: Array,
-) -> int:  # fmt: skip
+    lone: Array, fate: Array, fits: Array, rules: RunRules, always: Array, move_of: Array, needs: Array, truths: Array
+) -> int:
     """Fill the columns of `ConsecutiveCourse`; returns the size of the greatest group of events of equal time.
 
-    `always`: what happens at every event of a state; `needs`: the truths that each move asks for. That the event before
+    `always`: what happens at every event of a state; `needs`: the truths that each move requires. That the event before
     is one of another key does no harm, for no run stands there when a pass begins.
     """
-    group, begin, before = 1, 0, NOBODY
+    position, tie_end = rules.position_of, rules.checks.tie_end
+    group, begin, before = 1, 0, NO_STATE
     for e in range(len(fits)):
         if e >= tie_end[begin]:
             begin = e
         group = max(group, e + 1 - begin)
-        state = NOBODY
+        state = NO_STATE
         for each in range(len(position)):
             if fits_at(fits[e], position[each]):
-                state = each if state == NOBODY else MANY
+                state = each if state == NO_STATE else MANY
         state = MANY if tie_end[e] - begin > 1 else state
         found = always[state] if state >= 0 else 0
-        if state >= 0 and before >= 0 and move_of[before, state] != NOBODY:
+        if state >= 0 and before >= 0 and move_of[before, state] != NO_STATE:
             need = needs[move_of[before, state]]
             found += GOES_ON * (need == 0 or truths[e] & need == need)
         lone[e], fate[e], before = state, found, state
@@ -156,7 +155,7 @@ def _pass(
 ) -> None:
     """All spans, as many at once as there are lanes."""
     zero, lone, tie_end = _zero(), course.lone, rules.checks.tie_end
-    end, simple = zero, len(rules.bounds.thresholds) == 0
+    end, simple = zero, len(rules.bounds.bars) == 0
     while end < len(spans.key):
         first, end = end, batch_end(end, most, spans)
         lanes = Lanes(first, end, spans)
@@ -166,9 +165,9 @@ def _pass(
             if lone[at] != MANY and (size == 0 or lone[at - 1] != MANY):
                 standing = _leave_group(size, side, course, rules.position_of, ledger)
                 if most == 1 and simple:
-                    at, standing = _one_by_one_alone(at, stop, standing, course, rules.gains, ledger)
+                    at, standing = _one_by_one_alone(at, stop, standing, course, rules.terms, ledger)
                 else:
-                    at, closed, standing = _one_by_one(at, stop, standing, closed, lanes, course, rules, ledger, found)
+                    at, closed, standing = _one_by_one(at, standing, closed, lanes, course, rules, ledger, found)
                 size = _enter_group(standing, side, course, rules.position_of, ledger)
                 continue
             closed = close_lanes(at, closed, lanes, ledger, found)
@@ -180,36 +179,36 @@ def _pass(
 
 @njit(**INSIDE)
 def _one_by_one(
-    at: int, stop: int, standing: int, closed: int, lanes: Lanes, course: ConsecutiveCourse, rules: RunRules,
-    ledger: RunLedger, found: SpanTotals,
+    at: int, standing: int, closed: int, lanes: Lanes, course: ConsecutiveCourse, rules: RunRules, ledger: RunLedger,
+    found: SpanTotals,
 ) -> tuple[int, int, int]:  # fmt: skip
     """Follow events that are alone at their time, as long as there are some. All runs stand in entry 0."""
-    mine, bounds = _zero(), rules.bounds
+    mine, bounds, stop = _zero(), rules.bounds, lanes.spans.high[lanes.end - 1]
     while at < stop and course.lone[at] != MANY:
         closed = close_lanes(at, closed, lanes, ledger, found)
         state, fate = int(course.lone[at]), course.fate[at]
-        stands = standing != NOBODY and fate & GOES_ON != 0
+        stands = standing != NO_STATE and fate & GOES_ON != 0
         if not stands:
             wipe(mine, ledger)
         if fate & STARTS:
-            stands |= start_entry(mine, rules.start_of[state], at, lanes, bounds, ledger)
+            stands |= start_entry(mine, state, at, lanes, bounds, ledger)
         if stands:
-            gain(mine, at, state, rules.gains, ledger)
+            gain(mine, at, state, rules.terms, ledger)
             if fate & ENDS:
                 count(mine, at, state, lanes, bounds, ledger)
-        standing = state if stands else NOBODY
+        standing = state if stands else NO_STATE
         at += 1
     return at, closed, standing
 
 
 @njit(**INSIDE)
 def _one_by_one_alone(
-    at: int, stop: int, standing: int, course: ConsecutiveCourse, gains: Gains, ledger: RunLedger
+    at: int, stop: int, standing: int, course: ConsecutiveCourse, terms: EventTerms, ledger: RunLedger
 ) -> tuple[int, int]:
     """The same for a pass of one window, if no NOT leads or trails: nothing depends on the window but its ends."""
-    lone, fates, values, width, numbers = course.lone, course.fate, gains.values, ledger.width, ledger.numbers
+    lone, fates, values, width, numbers = course.lone, course.fate, terms.values, ledger.width, ledger.numbers
     least, total, total_least, extremes = ledger.least, ledger.total, ledger.total_least, ledger.least.shape[1]
-    stands, mine = standing != NOBODY, _zero()
+    stands, mine = standing != NO_STATE, _zero()
     while at < stop and lone[at] != MANY:
         state, fate = int(lone[at]), fates[at]
         stands &= fate & GOES_ON != 0
@@ -223,9 +222,9 @@ def _one_by_one_alone(
             add_unit(numbers, 0, 0, 1)
         if stands:
             for m in range(width - 1):
-                gain_number(mine, m, at, state, gains, ledger)
+                gain_number(mine, m, at, state, terms, ledger)
             for x in range(extremes):
-                if gains.valued[x, state]:
+                if terms.valued[x, state]:
                     least[0, x, 0] = min(least[0, x, 0], values[x, at])
             if fate & ENDS:
                 for k in range(width):
@@ -233,18 +232,18 @@ def _one_by_one_alone(
                 for x in range(extremes):
                     total_least[x, 0] = min(total_least[x, 0], least[0, x, 0])
         at += 1
-    return at, lone[at - 1] if stands else NOBODY
+    return at, lone[at - 1] if stands else NO_STATE
 
 
 @njit(**INSIDE, forceinline=True)
 def _leave_group(size: int, side: int, course: ConsecutiveCourse, position_of: Array, ledger: RunLedger) -> int:
-    """The state in which runs stand at the lone event of the last group, or NOBODY; their entry becomes entry 0."""
+    """The state in which runs stand at the lone event of the last group, or NO_STATE; their entry becomes entry 0."""
     states = len(position_of)
     for state in range(states if size == 1 else 0):
         if course.stands[1 + side * course.group * states + state]:
             move_entry(_zero(), 1 + side * course.group * states + state, ledger)
             return state
-    return NOBODY
+    return NO_STATE
 
 
 @njit(**INSIDE, forceinline=True)
@@ -254,7 +253,7 @@ def _enter_group(standing: int, side: int, course: ConsecutiveCourse, position_o
     mine = 1 + side * course.group * states
     for state in range(states):
         course.stands[mine + state] = state == standing
-    if standing != NOBODY:
+    if standing != NO_STATE:
         move_entry(mine + standing, _zero(), ledger)
     return 1
 
@@ -273,13 +272,11 @@ def _group(
         mine = new + (e - at) * states
         for state in range(states):
             stands[mine + state] = False
-        _go_on(e, mine, at - size, size, old, sums, course, rules.moves, rules.checks, ledger)
+        _go_on(e, mine, at - size, size, old, course, rules, ledger)
         for state in range(states):
-            start = rules.start_of[state]
-            if start != NOBODY and not fits_at(course.fits[e], rules.bounds.start_position[start]):
-                start = NOBODY
-            entry = mine + state
-            stands[entry] = bind_event(entry, stands[entry], e, state, start, lanes, rules, ledger)
+            if fits_at(course.fits[e], rules.position_of[state]):
+                entry = mine + state
+                stands[entry] = bind_event(entry, stands[entry], e, state, lanes, rules, ledger)
 
 
 @njit(**INSIDE)
@@ -293,7 +290,7 @@ def _sum_group(old: int, size: int, sums: int, states: int, stands: Array, ledge
 
 @njit(**INSIDE, forceinline=True)
 def _arrive(entry: int, other: int, stands: Array, ledger: RunLedger) -> None:
-    """The runs of another entry, if there are any, go on to this one."""
+    """Add the runs of another entry, if there are any, to this one."""
     if stands[other]:
         if stands[entry]:
             join_entry(entry, other, ledger)
@@ -304,11 +301,11 @@ def _arrive(entry: int, other: int, stands: Array, ledger: RunLedger) -> None:
 
 @njit(**INSIDE)
 def _go_on(
-    e: int, mine: int, before: int, size: int, old: int, sums: int, course: ConsecutiveCourse, moves: Moves,
-    checks: Checks, ledger: RunLedger,
-) -> None:  # fmt: skip
+    e: int, mine: int, before: int, size: int, old: int, course: ConsecutiveCourse, rules: RunRules, ledger: RunLedger
+) -> None:
     """All runs that stand at the last group and can go on to event e."""
-    states, stands = len(moves.begin) - 1, course.stands
+    states, stands, moves = len(rules.position_of), course.stands, rules.moves
+    sums = 1 + 2 * course.group * states
     for move in range(len(course.source)):
         if not fits_at(course.fits[e], moves.position[move]):
             continue
@@ -317,7 +314,7 @@ def _go_on(
             _arrive(entry, sums + source, stands, ledger)
             continue
         for p in range(size):
-            if stands[old + p * states + source] and possible(before + p, e, move, checks):
+            if stands[old + p * states + source] and possible(before + p, e, move, rules.checks):
                 _arrive(entry, old + p * states + source, stands, ledger)
 
 

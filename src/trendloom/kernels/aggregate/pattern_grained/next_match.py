@@ -3,7 +3,7 @@
 Idea: runs that stand at an event wait until some move is possible. If of the moves that lead on from a state at most
 one has a predicate, `left(e) < right(f)` (or its kin), then the entries (see `ledger`) that wait in that state are kept
 in the order of `left`: an event f takes all with `left < right(f)`, the least first; an event to which a move without
-predicate leads takes all there are. Taken entries become the entry of f, so each is handled once.
+predicate leads takes all entries. Taken entries become the entry of f, so each is handled once.
 
 The order is a stack with the least on top, and a heap for entries that arrive greater than that. Where both sides read
 the same column, nothing ever does: whatever was less than the new event has just been taken. Entries of equal
@@ -30,10 +30,8 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
     UNUSED,
     KeySpans,
     Lanes,
-    Progress,
     RunLedger,
     RunRules,
-    before_all,
     close_lanes,
     give_back,
     join_entry,
@@ -49,7 +47,7 @@ from trendloom.kernels.aggregate.pattern_grained.ledger import (
 from trendloom.kernels.columns.numbers import LEAN, Limbs
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.successors import NONE
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits
+from trendloom.kernels.matching.tables import OPERATORS, Checks, fits_at, fitting_bits
 
 LOWEST = -(2**63)
 ORDERED = ("<", "<=", ">", ">=")
@@ -68,6 +66,14 @@ class WaitingCourse(NamedTuple):
     pair: Array
     flip: Array
     or_equal: Array
+
+
+class WaitingRuns(NamedTuple):
+    """An entry that waits, or NONE; its `left`, and whether that is known."""
+
+    entry: int
+    left: int
+    known: bool
 
 
 class Queues(NamedTuple):
@@ -98,17 +104,17 @@ def is_simple(addends: Addends) -> bool:
 
 def add_up_waiting(addends: Addends, spans: Spans, found: SpanTotals) -> None:
     """Fill the totals of every span: the pass, interrupted whenever it needs more entries."""
-    block, rules = addends.block, rules_of(addends)
+    block, rules = addends.block, rules_of(addends, found.numbers)
     course, states = _course(fitting_bits(block), rules), len(rules.position_of)
     group = int((block.tie_end - block.tie_start).max(initial=1))
     most = MOST_NUMBERS // ((addends.linear + 1) * int((spans.high - spans.low).max(initial=1)))
     lanes = max(1, min(most_lanes(spans), most))
     reserve = 2 * states * (group + 1)  # entries that events of one time can take
-    ledger, progress = ledger_of(addends, found, 4 * reserve, lanes), before_all(4 * reserve, reserve)
+    ledger = ledger_of(addends, found, 4 * reserve, lanes, reserve)
     queues, stretches = _queues(states, 4 * reserve, group), KeySpans(spans.key, spans.low, spans.high)
     pass_ = _with_scratch if isinstance(found.numbers, Limbs) else _lean
-    while not pass_(stretches, lanes, course, rules, queues, progress, ledger, found):
-        ledger, progress = with_more(ledger, progress)
+    while not pass_(stretches, lanes, course, rules, queues, ledger, found):
+        ledger = with_more(ledger)
         queues = _longer(queues)
 
 
@@ -146,13 +152,12 @@ def _longer(queues: Queues) -> Queues:
 
 
 def _pass(
-    spans: KeySpans, most: int, course: WaitingCourse, rules: RunRules, queues: Queues, progress: Progress,
-    ledger: RunLedger, found: SpanTotals,
+    spans: KeySpans, most: int, course: WaitingCourse, rules: RunRules, queues: Queues, ledger: RunLedger,
+    found: SpanTotals,
 ) -> bool:  # fmt: skip
     """All spans, at most so many at once, from where they were left; False: there are too few free entries."""
-    place, position_of, arrived = progress.place, rules.position_of, queues.arrived
-    moves, checks, states = rules.moves, rules.checks, len(rules.position_of)
-    while open_pass(most, spans, progress, ledger):
+    place, position_of, arrived, states = ledger.place, rules.position_of, queues.arrived, len(rules.position_of)
+    while open_pass(most, spans, ledger):
         lanes, at, closed = Lanes(place[FIRST], place[END], spans), place[AT], place[CLOSED]
         stop = spans.high[lanes.end - 1]
         while at < stop:
@@ -160,49 +165,48 @@ def _pass(
                 place[AT], place[CLOSED] = at, closed
                 return False
             closed = close_lanes(at, closed, lanes, ledger, found)
-            after = checks.tie_end[at]
+            after = rules.checks.tie_end[at]
             for state in range(states):
-                _take(state, at, after, course, moves, checks, queues, progress, ledger)
+                _take(state, at, course, rules, queues, ledger)
             for e in range(at, after):
                 for state in range(states):
                     if fits_at(course.fits[e], position_of[state]):
-                        entry = stand(arrived[e - at, state], e, state, lanes, rules, progress, ledger)
+                        entry = stand(arrived[e - at, state], e, state, lanes, rules, ledger)
                         arrived[e - at, state] = NONE
                         if entry != NONE:
-                            _wait(entry, e, state, course, checks, queues, progress, ledger)
+                            _wait(entry, e, state, course, rules.checks, queues, ledger)
             at = after
         close_lanes(stop, closed, lanes, ledger, found)
         for state in range(states):
-            _empty(state, queues, progress)
+            _empty(state, queues, ledger)
         place[AT] = -1
     return True
 
 
 @njit(nogil=True, forceinline=True)
-def _empty(state: int, queues: Queues, progress: Progress) -> None:
-    """Nobody waits any more."""
+def _empty(state: int, queues: Queues, ledger: RunLedger) -> None:
+    """No entry waits any more."""
     if queues.rest[state] != NONE:
-        give_back(queues.rest[state], progress)
+        give_back(queues.rest[state], ledger)
         queues.rest[state] = NONE
     for at in range(queues.height[state]):
-        give_back(queues.stack[state, at], progress)
+        give_back(queues.stack[state, at], ledger)
     for at in range(queues.size[state]):
-        give_back(queues.heap[state, at], progress)
+        give_back(queues.heap[state, at], ledger)
     queues.height[state], queues.size[state] = 0, 0
 
 
 @njit(nogil=True, forceinline=True)
 def _wait(
-    entry: int, e: int, state: int, course: WaitingCourse, checks: Checks, queues: Queues, progress: Progress,
-    ledger: RunLedger,
-) -> None:  # fmt: skip
+    entry: int, e: int, state: int, course: WaitingCourse, checks: Checks, queues: Queues, ledger: RunLedger
+) -> None:
     """The runs of an entry wait for what can extend them."""
     pair = course.pair[state]
     if pair != NONE and checks.known[0, pair, e]:
         left, top = checks.left[pair, e] ^ course.flip[state], queues.height[state]
         if top > 0 and queues.stack_left[state, top - 1] == left:
             join_entry(queues.stack[state, top - 1], entry, ledger)
-            give_back(entry, progress)
+            give_back(entry, ledger)
         elif top == 0 or left < queues.stack_left[state, top - 1]:
             queues.stack_left[state, top], queues.stack[state, top] = left, entry
             queues.height[state] = top + 1
@@ -214,7 +218,7 @@ def _wait(
     else:
         if course.others[state]:
             join_entry(queues.rest[state], entry, ledger)
-        give_back(entry, progress)
+        give_back(entry, ledger)
 
 
 @njit(**INSIDE)
@@ -243,31 +247,26 @@ def _drop(lefts: Array, entries: Array, size: int) -> None:
 
 
 @njit(**INSIDE, forceinline=True)
-def _take(
-    state: int, at: int, after: int, course: WaitingCourse, moves: Moves, checks: Checks, queues: Queues,
-    progress: Progress, ledger: RunLedger,
-) -> None:  # fmt: skip
-    """Events at..after, of one time, take the runs that wait in a state and that one of them can extend."""
+def _take(state: int, at: int, course: WaitingCourse, rules: RunRules, queues: Queues, ledger: RunLedger) -> None:
+    """The events of one time, from `at` on, take the runs that wait in a state and that one of them can extend."""
     if queues.rest[state] == NONE and queues.height[state] == 0 and queues.size[state] == 0:
         return
-    all_, limit, takers, f, target = _takers(state, at, after, course, moves, checks)
+    all_, limit, takers, f, target = _takers(state, at, course, rules)
+    if takers == 0:
+        return
+    waiting, mine = _pop(state, all_, limit, queues), queues.arrived[f - at, target]
+    while waiting.entry != NONE:
+        if takers > 1:
+            _share(waiting, state, at, course, rules, queues.arrived, ledger)
+            give_back(waiting.entry, ledger)
+        elif mine == NONE:
+            mine = waiting.entry
+        else:
+            join_entry(mine, waiting.entry, ledger)
+            give_back(waiting.entry, ledger)
+        waiting = _pop(state, all_, limit, queues)
     if takers == 1:
-        mine = queues.arrived[f - at, target]
-        entry, _, _ = _pop(state, all_, limit, queues)
-        while entry != NONE:
-            if mine == NONE:
-                mine = entry
-            else:
-                join_entry(mine, entry, ledger)
-                give_back(entry, progress)
-            entry, _, _ = _pop(state, all_, limit, queues)
         queues.arrived[f - at, target] = mine
-    elif takers > 1:
-        entry, left, known = _pop(state, all_, limit, queues)
-        while entry != NONE:
-            _share(entry, state, left, known, at, after, course, moves, checks, queues.arrived, progress, ledger)
-            give_back(entry, progress)
-            entry, left, known = _pop(state, all_, limit, queues)
 
 
 @njit(**INSIDE, forceinline=True)
@@ -280,12 +279,11 @@ def _limit(state: int, f: int, course: WaitingCourse, checks: Checks) -> tuple[b
 
 
 @njit(**INSIDE, forceinline=True)
-def _takers(
-    state: int, at: int, after: int, course: WaitingCourse, moves: Moves, checks: Checks
-) -> tuple[bool, int, int, int, int]:
+def _takers(state: int, at: int, course: WaitingCourse, rules: RunRules) -> tuple[bool, int, int, int, int]:
     """Whether events of one time take all that wait in a state, else up to which `left`; how many do, and the last."""
+    moves, checks = rules.moves, rules.checks
     all_, limit, takers, last, target = False, LOWEST, 0, at, 0
-    for f in range(at, after):
+    for f in range(at, checks.tie_end[at]):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if fits_at(course.fits[f], moves.position[move]):
                 able, mine = (True, LOWEST) if moves.free[move] else _limit(state, f, course, checks)
@@ -296,8 +294,8 @@ def _takers(
 
 
 @njit(**INSIDE, forceinline=True)
-def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, bool]:
-    """An entry that is taken, or NONE; its `left`, and whether that is known."""
+def _pop(state: int, all_: bool, limit: int, queues: Queues) -> WaitingRuns:
+    """Remove an entry from those that wait: the least, if its `left` is at most `limit`, or any."""
     entry, left, known, top = NONE, LOWEST, True, queues.height[state] - 1
     if top >= 0 and (all_ or queues.stack_left[state, top] <= limit):
         entry, left = queues.stack[state, top], queues.stack_left[state, top]
@@ -309,16 +307,17 @@ def _pop(state: int, all_: bool, limit: int, queues: Queues) -> tuple[int, int, 
     elif all_:
         entry, known = queues.rest[state], False
         queues.rest[state] = NONE
-    return entry, left, known
+    return WaitingRuns(entry, left, known)
 
 
 @njit(**INSIDE)
 def _share(
-    entry: int, state: int, left: int, known: bool, at: int, after: int, course: WaitingCourse, moves: Moves,
-    checks: Checks, arrived: Array, progress: Progress, ledger: RunLedger,
-) -> None:  # fmt: skip
+    waiting: WaitingRuns, state: int, at: int, course: WaitingCourse, rules: RunRules, arrived: Array, ledger: RunLedger
+) -> None:
     """The runs of an entry go on to every event of one time that can extend them; each takes a copy."""
-    for f in range(at, after):
+    moves, checks = rules.moves, rules.checks
+    entry, left, known = waiting
+    for f in range(at, checks.tie_end[at]):
         for move in range(moves.begin[state], moves.begin[state + 1]):
             if not fits_at(course.fits[f], moves.position[move]):
                 continue
@@ -328,7 +327,7 @@ def _share(
                 if mine != NONE:
                     join_entry(mine, entry, ledger)
                 else:
-                    mine = take_entry(progress)
+                    mine = take_entry(ledger)
                     arrived[f - at, moves.target[move]] = mine
                     move_entry(mine, entry, ledger)
 

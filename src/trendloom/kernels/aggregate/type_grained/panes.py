@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import ABSENT
+from trendloom.kernels.aggregate.measures import ABSENT, SpanTotals
 from trendloom.kernels.columns.numbers import (
     INLINE,
     LEAN,
@@ -121,7 +121,7 @@ def accepted_least(least: Array, shape: MatrixLayout) -> int:
 
 @njit(**INSIDE, forceinline=True)
 def any_spilled(numbers: Numbers) -> bool:
-    """Whether a lane spilled since this was asked last."""
+    """Whether a lane spilled since the last call."""
     found = False
     for lane in range(lanes_of(numbers)):
         found |= spilled(numbers, lane)
@@ -129,127 +129,119 @@ def any_spilled(numbers: Numbers) -> bool:
     return found
 
 
-@njit(**INSIDE, forceinline=True)
-def _copy_rows(to: Numbers, at: int, of: Numbers, first: int, rows: int) -> None:
-    for row in range(rows):
-        copy(to, at + row, of, first + row)
+class StretchMatrices(NamedTuple):
+    """The matrices of stretches of events, one after the other.
 
-
-@njit(**INSIDE, forceinline=True)
-def _put_least(to: Array, of: Array) -> None:
-    """to = of, [extreme, slot, lane]; written out, as a slice would allocate."""
-    for extreme in range(to.shape[0]):
-        for slot in range(to.shape[1]):
-            for lane in range(to.shape[2]):
-                to[extreme, slot, lane] = of[extreme, slot, lane]
-
-
-def slide(
-    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
-    least: Array, shape: MatrixLayout,
-) -> None:  # fmt: skip
-    """Results of spans, each the product of pieces first..last. `least` is [extreme, piece, slot, lane].
-
-    `bad` notes pieces, and `bad_out` spans, whose numbers spilled. Spans come in order of their pieces.
+    Matrix p is the rows from p · size on of `numbers`, and `least[p, extreme, slot, lane]`. `spilled[p]`: its numbers
+    did not fit.
     """
-    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    longest = int((last - first).max(initial=1))
-    stack = Stacks(
-        zeros_like(pieces, size, lanes),
-        zeros_like(pieces, size, lanes),
-        zeros_like(pieces, size, lanes),
-        zeros_like(pieces, size * longest, 1),
-        zeros_like(pieces, size, 1),
-    )
-    extremes = len(least)
-    least_stack = LeastStacks(
-        np.empty((extremes, shape.slots, lanes), np.int64),
-        np.empty((extremes, shape.slots, lanes), np.int64),
-        np.empty((extremes, shape.slots, lanes), np.int64),
-        np.empty((longest, extremes, shape.slots, 1), np.int64),
-        np.empty((shape.slots, 1), np.int64),
-    )
-    sliding = _roomy_slide if isinstance(pieces, Limbs) else _lean_slide
-    sliding(
-        out, bad_out, least_out, first, last, pieces, bad, least, shape, stack, least_stack, np.zeros(longest, np.bool_)
-    )
+
+    numbers: Numbers
+    spilled: Array
+    least: Array
+
+
+def no_matrices(like: Numbers, count: int, extremes: int, shape: MatrixLayout, lanes: int) -> StretchMatrices:
+    """Room for so many matrices, all zero, in the number system of `like`."""
+    numbers = zeros_like(like, count * shape.slots * (shape.measures + 1), lanes)
+    least = np.empty((count, extremes, shape.slots, lanes), np.int64)
+    return StretchMatrices(numbers, np.zeros(count, np.bool_), least)
+
+
+@njit(**INSIDE, forceinline=True)
+def copy_matrix(to: StretchMatrices, at: int, of: StretchMatrices, first: int, shape: MatrixLayout) -> None:
+    """to[at] = of[first]. Least values are copied one by one, as a slice would allocate."""
+    size = shape.slots * (shape.measures + 1)
+    for row in range(size):
+        copy(to.numbers, at * size + row, of.numbers, first * size + row)
+    for extreme in range(to.least.shape[1]):
+        for slot in range(to.least.shape[2]):
+            for lane in range(to.least.shape[3]):
+                to.least[at, extreme, slot, lane] = of.least[first, extreme, slot, lane]
+    to.spilled[at] = of.spilled[first]
+
+
+@njit(**INSIDE, forceinline=True)
+def multiply(
+    to: StretchMatrices, later: StretchMatrices, second: int, earlier: StretchMatrices, first: int, shape: MatrixLayout
+) -> None:
+    """to[0] = later[second] · earlier[first]; `earlier` may hold vectors."""
+    size = shape.slots * (shape.measures + 1)
+    compose(to.numbers, later.numbers, second * size, earlier.numbers, first * size, shape)
+    for x in range(to.least.shape[1]):
+        compose_least(to.least[0, x], later.least[second, x], earlier.least[first, x], shape)
+    to.spilled[0] = later.spilled[second] | earlier.spilled[first] | any_spilled(to.numbers)
 
 
 class Stacks(NamedTuple):
     """The product at hand, room for another, the product of the back; vectors of the front, and of a window."""
 
-    product: Numbers
-    other: Numbers
-    back: Numbers
-    fronts: Numbers
-    result: Numbers
+    product: StretchMatrices
+    other: StretchMatrices
+    back: StretchMatrices
+    fronts: StretchMatrices
+    result: StretchMatrices
 
 
-class LeastStacks(NamedTuple):
-    product: Array
-    other: Array
-    back: Array
-    fronts: Array
-    result: Array
+def slide(found: SpanTotals, first: Array, last: Array, pieces: StretchMatrices, shape: MatrixLayout) -> None:
+    """Fill the totals of spans, each the product of pieces first..last. Spans come in order of their pieces."""
+    longest, extremes, columns = int((last - first).max(initial=1)), pieces.least.shape[1], len(shape.columns)
+    sizes = (1, columns), (1, columns), (1, columns), (longest, 1), (1, 1)
+    stacks = Stacks(*(no_matrices(pieces.numbers, count, extremes, shape, lanes) for count, lanes in sizes))
+    sliding = _roomy_slide if isinstance(pieces.numbers, Limbs) else _lean_slide
+    sliding(found, first, last, pieces, shape, stacks)
 
 
 def _slide(
-    out: Numbers, bad_out: Array, least_out: Array, first: Array, last: Array, pieces: Numbers, bad: Array,
-    least: Array, shape: MatrixLayout, stacks: Stacks, least_stacks: LeastStacks, bad_front: Array,
-) -> None:  # fmt: skip
-    product, other, back, fronts, result = stacks.product, stacks.other, stacks.back, stacks.fronts, stacks.result
-    least_product, least_other, least_back = least_stacks.product, least_stacks.other, least_stacks.back
-    least_fronts, least_result = least_stacks.fronts, least_stacks.result
-    size, extremes, bad_back = shape.slots * (shape.measures + 1), len(least), False
+    found: SpanTotals, first: Array, last: Array, pieces: StretchMatrices, shape: MatrixLayout, stacks: Stacks
+) -> None:
+    product, other, back, fronts, result = stacks
     base, middle, top = 0, 0, 0  # the front holds pieces base..middle, the back middle..top
     for span in range(len(first)):
         low, high = first[span], last[span]
         if low >= middle:
-            base, middle, top, bad_back = low, high, high, False
-            spoilt = False
+            base, middle, top = low, high, high
             for piece in range(high - 1, low - 1, -1):
                 if piece == high - 1:
-                    _copy_rows(product, 0, pieces, piece * size, size)
-                    _put_least(least_product, least[:, piece])
+                    copy_matrix(product, 0, pieces, piece, shape)
                 else:
-                    compose(other, product, 0, pieces, piece * size, shape)
-                    spoilt |= any_spilled(other)
-                    _copy_rows(product, 0, other, 0, size)
-                    for x in range(extremes):
-                        compose_least(least_other[x], least_product[x], least[x, piece], shape)
-                    _put_least(least_product, least_other)
-                spoilt |= bad[piece]
-                bad_front[piece - base] = spoilt
-                for row in range(size):
-                    clear(fronts, (piece - base) * size + row)
-                    add_lane(fronts, (piece - base) * size + row, 0, product, row, shape.begin)
-                _put_least(least_fronts[piece - base], least_product[:, :, shape.begin : shape.begin + 1])
+                    multiply(other, product, 0, pieces, piece, shape)
+                    copy_matrix(product, 0, other, 0, shape)
+                _put_vector(fronts, piece - base, product, shape)
         while top < high:
-            bad_back |= bad[top]
             if top == middle:
-                _copy_rows(back, 0, pieces, top * size, size)
-                _put_least(least_back, least[:, top])
+                copy_matrix(back, 0, pieces, top, shape)
             else:
-                compose(other, pieces, top * size, back, 0, shape)
-                bad_back |= any_spilled(other)
-                _copy_rows(back, 0, other, 0, size)
-                for x in range(extremes):
-                    compose_least(least_other[x], least[x, top], least_back[x], shape)
-                _put_least(least_back, least_other)
+                multiply(other, pieces, top, back, 0, shape)
+                copy_matrix(back, 0, other, 0, shape)
             top += 1
-        at = low - base
-        bad_out[span] = bad_front[at] or (top > middle and bad_back)
         if top == middle:
-            give_out(out, span, fronts, at * size, shape)
-            for x in range(extremes):
-                least_out[span, x] = accepted_least(least_fronts[at, x], shape)
+            _give_out_vector(found, span, fronts, low - base, shape)
         else:
-            compose(result, back, 0, fronts, at * size, shape)
-            bad_out[span] |= any_spilled(result)
-            for x in range(extremes):
-                compose_least(least_result, least_back[x], least_fronts[at, x], shape)
-                least_out[span, x] = accepted_least(least_result, shape)
-            give_out(out, span, result, 0, shape)
+            multiply(result, back, 0, fronts, low - base, shape)
+            _give_out_vector(found, span, result, 0, shape)
+
+
+@njit(**INSIDE, forceinline=True)
+def _put_vector(to: StretchMatrices, at: int, of: StretchMatrices, shape: MatrixLayout) -> None:
+    """The vector that the first matrix of `of` makes of the empty match."""
+    size = shape.slots * (shape.measures + 1)
+    for row in range(size):
+        clear(to.numbers, at * size + row)
+        add_lane(to.numbers, at * size + row, 0, of.numbers, row, shape.begin)
+    for extreme in range(to.least.shape[1]):
+        for slot in range(shape.slots):
+            to.least[at, extreme, slot, 0] = of.least[0, extreme, slot, shape.begin]
+    to.spilled[at] = of.spilled[0]
+
+
+@njit(**INSIDE, forceinline=True)
+def _give_out_vector(found: SpanTotals, span: int, vectors: StretchMatrices, at: int, shape: MatrixLayout) -> None:
+    """Vector `at` is the result of a span."""
+    give_out(found.numbers, span, vectors.numbers, at * shape.slots * (shape.measures + 1), shape)
+    for x in range(found.least.shape[1]):
+        found.least[span, x] = accepted_least(vectors.least[at, x], shape)
+    found.spilled[span] = vectors.spilled[at]
 
 
 _lean_slide, _roomy_slide = njit(**LEAN)(_slide), njit(nogil=True)(_slide)

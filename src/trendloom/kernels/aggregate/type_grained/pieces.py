@@ -4,7 +4,7 @@ A piece is a stretch of one key's events in one pane. Pieces are multiplied in o
 by tasks that read different parts of a stream, or by steps that see it chunk after chunk. Exact numbers stay exact: a
 piece whose numbers do not fit two words has as many as it needs.
 
-Cost: that of `type_grained.reduce` to make them; one product of matrices each to put them together.
+Cost: that of `reduce_numbers` to make them; one product of matrices each to put them together.
 """
 
 from __future__ import annotations
@@ -12,28 +12,46 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.aggregate.measures import ABSENT, Addends, Sortable, Spans, SpanTotals, prepare, sortable
-from trendloom.kernels.aggregate.results import linear_of, totals_of
-from trendloom.kernels.aggregate.spans import spans_between
-from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, any_spilled, compose, compose_least, slide
-from trendloom.kernels.aggregate.type_grained.type_grained import Prepared, pieces_of, reduce
+from trendloom.kernels.aggregate.measures import (
+    Sortable,
+    Spans,
+    SpanTotals,
+    empty_totals,
+    linear_of,
+    prepare,
+    sortable,
+    spans_between,
+    totals_of,
+)
+from trendloom.kernels.aggregate.type_grained import Prepared, pane_of, pieces_of, reduce_least, reduce_numbers
+from trendloom.kernels.aggregate.type_grained.panes import (
+    MatrixLayout,
+    StretchMatrices,
+    compose_least,
+    copy_matrix,
+    multiply,
+    no_matrices,
+    slide,
+)
 from trendloom.kernels.aggregate.widening import Layout, bits_of, layout_of, repeat_wider, words_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
+from trendloom.kernels.columns.fenwick import words_of as word_count
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, zeros
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract import PANE
 from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.totals import Totals
 from trendloom.kernels.jit.compiled import njit
-from trendloom.model.time import Window
 
-Compute = Callable[[Array, Numbers], tuple[Numbers, Array]]
+Compute = Callable[[Array, Numbers], StretchMatrices]
+"""The matrices of some pieces, by their numbers, in a number system."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -51,17 +69,18 @@ class Stack:
     def take(self, pieces: Array) -> Stack:
         return Stack(self.low[pieces], self.high[pieces], self.exact, self.wide[pieces])
 
-    def numbers(self, system: type[Numbers], words: int = 2) -> tuple[Numbers, Array]:
-        """Rows of numbers, piece after piece, and which pieces do not fit the system."""
+    def numbers(self, like: Numbers) -> tuple[Numbers, Array]:
+        """Rows of numbers, piece after piece, and which pieces do not fit the number system of `like`."""
         count, size, lanes = self.low.shape
         wide = np.array([one is not None for one in self.wide], np.bool_)
         flat = (count * size, lanes)
         if not self.exact:
             return Scaled(self.low.reshape(flat), self.high.reshape(flat)), np.zeros(count, np.bool_)
-        if system is Wides:
+        if isinstance(like, Wides):
             return Wides(self.low.reshape(flat), self.high.reshape(flat), np.zeros(lanes, np.int64)), wide
-        if system is Scaled:
+        if isinstance(like, Scaled):
             return self._as_scaled(), np.zeros(count, np.bool_)
+        words = word_count(like)
         found = np.empty((count, size, lanes, words), np.uint64)
         found[..., 0], found[..., 1] = self.low, self.high.view(np.uint64)
         found[..., 2:] = np.where(self.high < 0, np.uint64(2**64 - 1), np.uint64(0))[..., None]
@@ -95,7 +114,7 @@ class Pieces:
     first: Array
     last: Array
     stacks: tuple[Stack, ...]
-    least: Array  # [extreme, piece, slot, lane]
+    least: Array  # [piece, extreme, slot, lane]
 
     def __len__(self) -> int:
         return len(self.key)
@@ -106,14 +125,7 @@ class Pieces:
 
     def take(self, rows: Array) -> Pieces:
         stacks = tuple(stack.take(rows) for stack in self.stacks)
-        return Pieces(self.key[rows], self.pane[rows], self.first[rows], self.last[rows], stacks, self.least[:, rows])
-
-
-def pane_of(window: Window) -> int | None:
-    """The length of a pane; None: the whole stream is one."""
-    if window.within is None or window.slide is None:
-        return None
-    return math.gcd(window.within, window.slide)
+        return Pieces(self.key[rows], self.pane[rows], self.first[rows], self.last[rows], stacks, self.least[rows])
 
 
 def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | None:
@@ -124,32 +136,27 @@ def reduce_block(spec: AggregationSpec, block: Block, numeric: str) -> Pieces | 
         return None
     stretches = pieces_of(block, pane) if pane is not None else _whole_keys(block)
     begin, end = stretches[:, 0], stretches[:, 1]
-    stacks, least = [], np.zeros((0, len(begin), 0, 0), np.int64)
+    stacks, least = [], np.zeros((len(begin), 0, 0, 0), np.int64)
     for number, part in enumerate(layout.parts):
         linear, lanes = linear_of(part.measures, block, doubles=not part.exact)
         if any(len(digits) > 1 for digits in lanes.values()):
             return None
         prepared = Prepared(prepare(spec, block, linear, extremes if number == 0 else []))
         if number == 0:
-            least = reduce(prepared, begin, end, zeros(Wides, 1, 1))[2]
-        prepared = Prepared(_without_least(prepared.addends))
-        stacks.append(_stack(_reducing(prepared, begin, end), len(begin), prepared, exact=part.exact))
-    key = block.key[begin]
+            least = reduce_least(prepared, begin, end)
+        compute = partial(_reduce_some, prepared, begin, end)
+        stacks.append(_matrices(compute, len(begin), prepared.shape, exact=part.exact))
     time = block.time[begin]
     panes = np.zeros(len(begin), np.int64) if pane is None else np.floor_divide(time, pane)
-    return Pieces(key, panes, time, block.time[end - 1], tuple(stacks), least)
+    return Pieces(block.key[begin], panes, time, block.time[end - 1], tuple(stacks), least)
 
 
 def join(parts: list[Pieces]) -> Pieces:
     """Pieces of different origins in one order."""
-    whole = Pieces(
-        np.concatenate([part.key for part in parts]),
-        np.concatenate([part.pane for part in parts]),
-        np.concatenate([part.first for part in parts]),
-        np.concatenate([part.last for part in parts]),
-        tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True)),
-        np.concatenate([part.least for part in parts], axis=1),
-    )
+    names = ("key", "pane", "first", "last", "least")
+    arrays = {name: np.concatenate([getattr(part, name) for part in parts]) for name in names}
+    stacks = tuple(_joined(stacks) for stacks in zip(*(part.stacks for part in parts), strict=True))
+    whole = Pieces(**arrays, stacks=stacks)
     return whole.take(np.lexsort((whole.first, whole.pane, whole.key)))
 
 
@@ -159,14 +166,12 @@ def compact(spec: AggregationSpec, numeric: str, pieces: Pieces) -> Pieces:
     if len(begin) == len(pieces):
         return pieces
     end = np.r_[begin[1:], len(pieces)]
-    stacks = []
-    for number, shape in enumerate(_shapes(spec, layout_of(spec, numeric))):
-        stack = pieces.stacks[number]
-        size, lanes = stack.low.shape[1:]
-        stacks.append(_matrices(_multiplying(stack, begin, end, shape), len(begin), size, lanes, exact=stack.exact))
-    least = np.empty((len(pieces.least), len(begin), *pieces.least.shape[2:]), np.int64)
-    for x in range(len(least)):
-        _multiply_least(least[x], pieces.least[x], begin, end, _shapes(spec, layout_of(spec, numeric))[0])
+    stacks, shapes = [], _shapes(spec, layout_of(spec, numeric))
+    for stack, shape in zip(pieces.stacks, shapes, strict=True):
+        compute = partial(_multiply_some, stack, begin, end, shape)
+        stacks.append(_matrices(compute, len(begin), shape, exact=stack.exact))
+    least = np.empty((len(begin), *pieces.least.shape[1:]), np.int64)
+    _multiply_least(least, pieces.least, begin, end, shapes[0])
     kept = pieces.take(begin)
     return replace(kept, last=pieces.last[end - 1], stacks=tuple(stacks), least=least)
 
@@ -185,18 +190,15 @@ def results(
     key_starts = np.searchsorted(pieces.key, np.arange(keys + 1))
     spans = spans_between(key_starts, pieces.pane * (pane or 1), window)
     spans = spans if starts is None else spans.starting(*starts)
-    values: dict[str, Any] = {}
-    matches = least = None
+    runs = []
     for number, (part, shape) in enumerate(zip(layout.parts, _shapes(spec, layout), strict=True)):
-        sweeper = Multiplied(pieces.stacks[number], pieces.least if number == 0 else pieces.least[:0], shape)
-        amounts, found = part.run(sweeper, spans)
-        values |= {m.name: amounts[1 + at] for at, m in enumerate(part.measures)}
-        if number == 0:
-            matches, least = amounts[0], found
-    assert matches is not None
-    assert least is not None
-    for at, measure in enumerate(layout.extremes):
-        values[measure.name] = block_columns[measure.name].restore(least[:, at])
+        least = pieces.least if number == 0 else pieces.least[:, :0]
+        runs.append((part, *part.run(Multiplied(pieces.stacks[number], least, shape), spans)))
+    values: dict[str, Any] = {
+        m.name: amounts[1 + at] for part, amounts, _ in runs for at, m in enumerate(part.measures)
+    }
+    _, (matches, *_), least = runs[0]
+    values |= {m.name: block_columns[m.name].restore(least[:, at]) for at, m in enumerate(layout.extremes)}
     return totals_of(spec, spans.key, spans.start, matches, values)
 
 
@@ -214,76 +216,65 @@ class Multiplied:
 
     def sweep(self, spans: Spans, numbers: Numbers) -> SpanTotals:
         """Windows as products of pieces."""
-        words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
         used = np.zeros(len(self.stack.low) + 1, np.int64)
         np.add.at(used, spans.low, 1)
         np.add.at(used, spans.high, -1)
         some = np.flatnonzero(np.cumsum(used)[:-1] > 0)
-        matrices, bad = self.stack.take(some).numbers(type(numbers), words)
-        found = SpanTotals(zeros_like(matrices, len(spans), self.lanes), np.zeros(len(spans), np.bool_),
-                      np.full((len(spans), len(self.least)), ABSENT))  # fmt: skip
+        matrices = StretchMatrices(*self.stack.take(some).numbers(numbers), self.least[some])
+        found = empty_totals(matrices.numbers, len(spans), self.lanes, self.least.shape[1])
         first, last = np.searchsorted(some, spans.low), np.searchsorted(some, spans.high)
-        slide(found.numbers, found.spilled, found.least, first, last, matrices, bad, self.least[:, some], self.shape)
+        slide(found, first, last, matrices, self.shape)
         return found
 
     def without_least(self) -> Multiplied:
-        return replace(self, least=self.least[:0])
+        return replace(self, least=self.least[:, :0])
 
 
 # -------------------------------------------------------------------------------------------- exact matrices
 
 
-def _stack(compute: Compute, count: int, prepared: Prepared, *, exact: bool) -> Stack:
-    size = prepared.shape.slots * (prepared.shape.measures + 1)
-    return _matrices(compute, count, size, len(prepared.shape.columns), exact=exact)
-
-
-def _matrices(compute: Compute, count: int, size: int, lanes: int, *, exact: bool) -> Stack:
+def _matrices(compute: Compute, count: int, layout: MatrixLayout, *, exact: bool) -> Stack:
     """Matrices number 0 to `count`, in two words or scaled; those that do not fit in as many words as they need."""
+    size, lanes = layout.slots * (layout.measures + 1), len(layout.columns)
     shape, everything = (count, size, lanes), np.arange(count)
     wide = np.full(count, None, object)
     if not exact:
-        scaled, _ = compute(everything, zeros(Scaled, 1, 1))
+        scaled = compute(everything, zeros(Scaled, 1, 1)).numbers
         assert isinstance(scaled, Scaled)
         return Stack(scaled.mantissa.reshape(shape), scaled.exponent.reshape(shape), False, wide)
-    found, bad = compute(everything, zeros(Wides, 1, 1))
+    found, spilled, _ = compute(everything, zeros(Wides, 1, 1))
     assert isinstance(found, Wides)
-    again = np.flatnonzero(bad)
+    again = np.flatnonzero(spilled)
 
     def compute_wider(rows: Array, words: int) -> Array:
-        limbs, spilt = compute(rows, zeros(Limbs, 1, 1, words))
+        limbs, spilled, _ = compute(rows, zeros(Limbs, 1, 1, words))
         assert isinstance(limbs, Limbs)
         matrices = limbs.words.reshape(len(rows), size, lanes, words)
         for row, matrix in zip(rows, matrices, strict=True):
             wide[row] = matrix
-        return spilt
+        return spilled
 
     if len(again):
-        bits = bits_of(compute(again, zeros(Scaled, 1, 1))[0])
+        bits = bits_of(compute(again, zeros(Scaled, 1, 1)).numbers)
         repeat_wider(again, words_of(bits.reshape(len(again), -1).max(axis=1)), compute_wider)
     return Stack(found.low.reshape(shape), found.high.reshape(shape), True, wide)
 
 
-def _reducing(prepared: Prepared, begin: Array, end: Array) -> Compute:
-    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
-        return reduce(prepared, begin[rows], end[rows], numbers)[:2]
-
-    return compute
+def _reduce_some(prepared: Prepared, begin: Array, end: Array, rows: Array, like: Numbers) -> StretchMatrices:
+    return reduce_numbers(prepared, begin[rows], end[rows], like)
 
 
-def _multiplying(stack: Stack, begin: Array, end: Array, shape: MatrixLayout) -> Compute:
-    def compute(rows: Array, numbers: Numbers) -> tuple[Numbers, Array]:
-        words = numbers.words.shape[2] if isinstance(numbers, Limbs) else 2
-        sizes = end[rows] - begin[rows]
-        last = np.cumsum(sizes)
-        some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
-        matrices, bad = stack.take(some).numbers(type(numbers), words)
-        out = zeros_like(matrices, len(rows) * stack.low.shape[1], stack.low.shape[2])
-        spilt = np.zeros(len(rows), np.bool_)
-        _multiply(out, spilt, matrices, bad, last - sizes, last, shape)
-        return out, spilt
-
-    return compute
+def _multiply_some(
+    stack: Stack, begin: Array, end: Array, shape: MatrixLayout, rows: Array, like: Numbers
+) -> StretchMatrices:
+    sizes = end[rows] - begin[rows]
+    last = np.cumsum(sizes)
+    some = np.arange(last[-1]) + np.repeat(begin[rows] - (last - sizes), sizes)
+    matrices = StretchMatrices(*stack.take(some).numbers(like), np.empty((len(some), 0, 0, 0), np.int64))
+    lanes = len(shape.columns)
+    out, product, other = (no_matrices(matrices.numbers, count, 0, shape, lanes) for count in (len(rows), 1, 1))
+    _multiply(out, matrices, last - sizes, last, product, other, shape)
+    return out
 
 
 # ---------------------------------------------------------------------------------------------------- parts
@@ -292,10 +283,6 @@ def _multiplying(stack: Stack, begin: Array, end: Array, shape: MatrixLayout) ->
 def _whole_keys(block: Block) -> Array:
     some = np.flatnonzero(np.diff(block.key_starts) > 0)
     return np.stack([block.key_starts[some], block.key_starts[some + 1]], axis=1)
-
-
-def _without_least(addends: Addends) -> Addends:
-    return replace(addends, values=addends.values[:0], valued=addends.valued[:0])
 
 
 def _joined(stacks: tuple[Stack, ...]) -> Stack:
@@ -319,39 +306,34 @@ def sortables(spec: AggregationSpec, block: Block) -> dict[str, Sortable]:
 
 @njit(nogil=True)
 def _multiply(
-    out: Numbers, spilt: Array, pieces: Numbers, bad: Array, begin: Array, end: Array, shape: MatrixLayout
-) -> None:
-    """The product of pieces begin..end, in order, of every group."""
-    size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    product, other = like(pieces, size, lanes), like(pieces, size, lanes)
+    out: StretchMatrices, pieces: StretchMatrices, begin: Array, end: Array, product: StretchMatrices,
+    other: StretchMatrices, shape: MatrixLayout,
+) -> None:  # fmt: skip
+    """The product of pieces begin..end, in order, of every group; `product` and `other` are room for a matrix each."""
     for group in range(len(begin)):
-        for row in range(size):
-            copy(product, row, pieces, begin[group] * size + row)
-        spilt[group] = bad[begin[group]]
+        copy_matrix(product, 0, pieces, begin[group], shape)
         for piece in range(begin[group] + 1, end[group]):
-            compose(other, pieces, piece * size, product, 0, shape)
-            spilt[group] |= bad[piece] | any_spilled(other)
-            for row in range(size):
-                copy(product, row, other, row)
-        for row in range(size):
-            copy(out, group * size + row, product, row)
+            multiply(other, pieces, piece, product, 0, shape)
+            copy_matrix(product, 0, other, 0, shape)
+        copy_matrix(out, group, product, 0, shape)
 
 
 @njit(nogil=True)
 def _multiply_least(out: Array, least: Array, begin: Array, end: Array, shape: MatrixLayout) -> None:
     for group in range(len(begin)):
-        product = least[begin[group]].copy()
-        for piece in range(begin[group] + 1, end[group]):
-            other = np.empty_like(product)
-            compose_least(other, least[piece], product, shape)
-            product = other
-        out[group] = product
+        for x in range(out.shape[1]):
+            product = least[begin[group], x].copy()
+            for piece in range(begin[group] + 1, end[group]):
+                other = np.empty_like(product)
+                compose_least(other, least[piece, x], product, shape)
+                product = other
+            out[group, x] = product
 
 
 # Pieces as columns of a table, and back: how matrices travel and how they are stored.
 #
 # Numbers are little-endian words: two for each, or more, in equal number, in a piece that needs them; the length of its
-# bytes tells.
+# bytes is the number of words.
 
 
 BEGIN, END, LEAST = " begin", " end", " least"
@@ -361,17 +343,16 @@ def piece_columns(pieces: Pieces) -> dict[str, pa.Array]:
     """The columns of pieces, without their keys."""
     columns = {PANE: pa.array(pieces.pane), BEGIN: pa.array(pieces.first), END: pa.array(pieces.last)}
     columns |= {stack_name(number): _packed(stack) for number, stack in enumerate(pieces.stacks)}
-    columns[LEAST] = _bytes(np.ascontiguousarray(np.moveaxis(pieces.least, 1, 0)).reshape(len(pieces), -1))
+    columns[LEAST] = _bytes(pieces.least.reshape(len(pieces), -1))
     return columns
 
 
 def pieces_from(rows: pa.Table, key: Array, model: Pieces) -> Pieces:
-    """Pieces out of rows; `model` (of no events) says how their matrices are laid out."""
-    extremes, _, slots, lanes = model.least.shape
-    least = _words(rows[LEAST], extremes * slots * lanes)
+    """Pieces out of rows; their matrices are laid out as those of `model`, which has no events."""
+    shape = model.least.shape[1:]
+    least = _words(rows[LEAST], math.prod(shape)).reshape(len(key), *shape)
     pane, first, last = (rows[name].to_numpy().astype(np.int64) for name in (PANE, BEGIN, END))
     stacks = tuple(_unpacked(rows[stack_name(number)], stack) for number, stack in enumerate(model.stacks))
-    least = np.ascontiguousarray(np.moveaxis(least.reshape(len(key), extremes, slots, lanes), 0, 1))
     return Pieces(key, pane, first, last, stacks, least)
 
 

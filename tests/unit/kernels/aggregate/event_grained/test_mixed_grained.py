@@ -19,12 +19,20 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Comparison, Expr, Total, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.aggregate.event_grained import event_grained as mixed_grained
-from trendloom.kernels.aggregate.event_grained import event_grained as truths
-from trendloom.kernels.aggregate.event_grained.event_grained import quadratic, sweep
+from trendloom.kernels.aggregate import event_grained
+from trendloom.kernels.aggregate.event_grained import add_up, quadratic
 from trendloom.kernels.aggregate.event_grained.structures import structures
-from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Linear, Spans, SpanTotals, prepare, sortable
-from trendloom.kernels.aggregate.spans import spans_of
+from trendloom.kernels.aggregate.measures import (
+    ABSENT,
+    EMPTY,
+    Addends,
+    Linear,
+    Spans,
+    SpanTotals,
+    prepare,
+    sortable,
+    spans_of,
+)
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
@@ -203,7 +211,7 @@ def random_table(dice: random.Random, events: int, span: int) -> pa.Table:
     )
 
 
-def check_small(seed: int, kernel: Kernel = sweep) -> None:
+def check_small(seed: int, kernel: Kernel = add_up) -> None:
     dice = random.Random(seed)
     query, table = random_query(dice), random_table(dice, dice.randint(0, 11), dice.choice([4, 8, 12]))
     some = prepared(query, table)
@@ -227,10 +235,10 @@ def test_trying_every_predecessor_gives_the_same(seed: int) -> None:
 @pytest.mark.parametrize("seed", range(rounds(25)))
 def test_little_memory_changes_no_answer(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Fewer lanes, two orders by scanning, tests in tiny parts: the way is another, the answer is not."""
-    monkeypatch.setattr(mixed_grained, "MOST_BYTES", 500 * (seed % 3))
-    monkeypatch.setattr(truths, "MOST_PAIRS", 3)
-    monkeypatch.setattr(truths, "MOST_ITEMS", 5)
-    monkeypatch.setattr(truths, "SLICE", 2)
+    monkeypatch.setattr(event_grained, "MOST_BYTES", 500 * (seed % 3))
+    monkeypatch.setattr(event_grained, "MOST_PAIRS", 3)
+    monkeypatch.setattr(event_grained, "MOST_ITEMS", 5)
+    monkeypatch.setattr(event_grained, "SLICE", 2)
     check_small(seed)
 
 
@@ -319,7 +327,7 @@ def check_large(seed: int) -> None:
     query = query.replace("WITHIN 6 SLIDE 2", "WITHIN 60 SLIDE 3").replace("WITHIN 7 SLIDE 1", "WITHIN 30 SLIDE 20")
     some = prepared(query, table)
     chosen = dice.sample(range(len(some.spans)), min(4, len(some.spans)))
-    exact, near = sweep(some.addends, some.spans, like("limbs")), sweep(some.addends, some.spans, like("scaled"))
+    exact, near = add_up(some.addends, some.spans, like("limbs")), add_up(some.addends, some.spans, like("scaled"))
     numbers, close = _plain(exact.numbers), _plain(near.numbers)
     assert not exact.spilled.any()
     for span in chosen:
@@ -347,23 +355,23 @@ def test_counts_beyond_two_words_are_noted_in_their_span_alone() -> None:
     """130 falling values have 2^130 − 1 falling subsequences; each shorter window fits."""
     query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 130 SLIDE 65"
     some = prepared(query, falling(130))
-    found = sweep(some.addends, some.spans, like("wides"))
+    found = add_up(some.addends, some.spans, like("wides"))
     assert found.spilled.tolist() == [False, True, False]
     assert [row[0] for row in _plain(found.numbers)][::2] == [2**65 - 1, 2**65 - 1]
-    assert _plain(sweep(some.addends, some.spans, like("limbs")).numbers)[1] == [2**130 - 1]
+    assert _plain(add_up(some.addends, some.spans, like("limbs")).numbers)[1] == [2**130 - 1]
 
 
 def test_a_window_that_has_ended_does_not_spill_while_others_go_on() -> None:
     query = "RETURN COUNT(*) PATTERN A a+ WHERE a.x > NEXT(a).x WITHIN 120 SLIDE 1"
     some = prepared(query, falling(300))
-    found = sweep(some.addends, some.spans, like("wides"))
+    found = add_up(some.addends, some.spans, like("wides"))
     assert not found.spilled.any()
     assert max(row[0] for row in _plain(found.numbers)) == 2**120 - 1
 
 
 def test_scaled_numbers_go_beyond_doubles() -> None:
     some = prepared("RETURN COUNT(*) PATTERN A a+ WHERE a.x >= NEXT(a).x", falling(3000))
-    found = sweep(some.addends, some.spans, like("scaled")).numbers
+    found = add_up(some.addends, some.spans, like("scaled")).numbers
     assert isinstance(found, Scaled)
     assert math.log2(found.mantissa[0, 0]) + 512 * found.exponent[0, 0] == pytest.approx(3000)
 
@@ -377,7 +385,7 @@ def test_small_counts_survive_beside_infinite_ones(condition: str, group: str) -
     table = to_table([{"id": i, "y": 0.0, "k": 1} | dict(zip(names, e, strict=True)) for i, e in enumerate(events)])
     chains = "a.g = NEXT(a).g AND a.x < NEXT(a).x"
     some = prepared(f"RETURN COUNT(*) PATTERN SEQ(A a+, B c) WHERE {chains} AND {condition}", table)
-    assert _plain(sweep(some.addends, some.spans, like("doubles")).numbers) == [[7.0]]
+    assert _plain(add_up(some.addends, some.spans, like("doubles")).numbers) == [[7.0]]
 
 
 @pytest.mark.parametrize(
@@ -402,5 +410,5 @@ def test_the_structure_follows_from_the_predicates(where: str, structure: str) -
 
 def test_no_spans_no_results() -> None:
     some = prepared("RETURN COUNT(*), MIN(a.x) PATTERN A a+ WHERE a.x < NEXT(a).x", to_table([]))
-    found = sweep(some.addends, some.spans, like("wides"))
+    found = add_up(some.addends, some.spans, like("wides"))
     assert (len(found.spilled), found.least.shape) == (0, (0, 1))

@@ -16,9 +16,8 @@ import pytest
 from tests.property.amounts import MORE
 
 import trendloom
-from trendloom.kernels.aggregate.measures import Addends, Linear, Sortable, SpanTotals, prepare, sortable
-from trendloom.kernels.aggregate.pattern_grained import pattern_grained
-from trendloom.kernels.aggregate.spans import spans_of
+from trendloom.kernels.aggregate import pattern_grained
+from trendloom.kernels.aggregate.measures import Addends, Linear, Sortable, SpanTotals, prepare, sortable, spans_of
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros
 from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
@@ -164,7 +163,7 @@ def added_up(query: str, table: pa.Table, system: Any) -> Rows | None:
         return None
     addends, extremes, linear, key_values = prepared
     spans = spans_of(addends.block, addends.spec.pattern_spec.window)
-    found = pattern_grained.sweep(addends, spans, zeros(system, 1, 1, 3))
+    found = pattern_grained.add_up(addends, spans, zeros(system, 1, 1, 3))
     assert not found.spilled.any()
     ends = [one.restore(found.least[:, x]) for x, (_, one) in enumerate(extremes)]
     rows: Rows = {}
@@ -326,11 +325,11 @@ def test_numbers_of_any_size(semantics: str) -> None:
     for _ in range(300):
         runs = 2 * (1 + runs)
         matches += runs
-    assert pattern_grained.sweep(addends, spans, zeros(Wides, 1, 1)).spilled.all()
-    found = pattern_grained.sweep(addends, spans, zeros(Limbs, 1, 1, 6))
+    assert pattern_grained.add_up(addends, spans, zeros(Wides, 1, 1)).spilled.all()
+    found = pattern_grained.add_up(addends, spans, zeros(Limbs, 1, 1, 6))
     assert not found.spilled.any()
     assert numbers_of(found)[0][0] == matches
-    scaled = pattern_grained.sweep(addends, spans, zeros(Scaled, 1, 1)).numbers
+    scaled = pattern_grained.add_up(addends, spans, zeros(Scaled, 1, 1)).numbers
     assert isinstance(scaled, Scaled)
     logarithm = math.log2(scaled.mantissa[0, 0]) + 512 * int(scaled.exponent[0, 0])
     assert math.isclose(logarithm, math.log2(matches), rel_tol=1e-12)
@@ -346,7 +345,7 @@ def test_only_the_windows_that_overflow_are_told() -> None:
     assert prepared is not None
     addends = prepared[0]
     spans = spans_of(addends.block, addends.spec.pattern_spec.window)
-    found = pattern_grained.sweep(addends, spans, zeros(Wides, 1, 1))
+    found = pattern_grained.add_up(addends, spans, zeros(Wides, 1, 1))
     assert dict(zip(spans.start.tolist(), found.spilled.tolist(), strict=True)) == {-100: False, 0: True, 100: False}
 
 
@@ -355,4 +354,4 @@ def test_no_spans() -> None:
     assert prepared is not None
     addends = prepared[0]
     spans = spans_of(addends.block, addends.spec.pattern_spec.window).take(np.zeros(0, np.int64))
-    assert len(pattern_grained.sweep(addends, spans, zeros(Doubles, 1, 1)).spilled) == 0
+    assert len(pattern_grained.add_up(addends, spans, zeros(Doubles, 1, 1)).spilled) == 0

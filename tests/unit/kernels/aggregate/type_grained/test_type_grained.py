@@ -12,8 +12,8 @@ from tests.property.amounts import rounds
 from tests.unit.kernels.aggregated import SCHEMA, planned, values
 
 import trendloom as tl
+from trendloom.kernels.aggregate import type_grained
 from trendloom.kernels.aggregate.block import aggregate
-from trendloom.kernels.aggregate.type_grained import type_grained
 
 PATTERNS = [
     "A+", "SEQ(A+, B)", "(SEQ(A+, B))+", "SEQ(A, B?, C*)", "SEQ(A+, NOT N, B)", "SEQ(NOT N, A+)", "SEQ(A+, NOT N)",

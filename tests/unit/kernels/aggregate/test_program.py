@@ -7,7 +7,7 @@ from tests.unit.kernels.aggregated import SCHEMA, planned
 
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.kernels.aggregate.type_grained.program import Program, obstacle
+from trendloom.kernels.aggregate.program import Program, obstacle
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind

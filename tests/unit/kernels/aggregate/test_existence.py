@@ -12,8 +12,9 @@ from tests.property.strategies_aggregates import ENTANGLED, HIDDEN
 
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.aggregate.type_grained import type_grained
-from trendloom.kernels.aggregate.type_grained.exists import Existence, one_per_instant
+from trendloom.kernels.aggregate import type_grained
+from trendloom.kernels.aggregate.program import Existence
+from trendloom.kernels.aggregate.type_grained.matrices import one_per_instant
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.bind import bind
