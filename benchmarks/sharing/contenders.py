@@ -45,10 +45,9 @@ from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.planner.sharing.groups import SharedGroup, SharingQuestion, Way, question_of, with_queries_apart
 from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
-from trendloom.planner.workload import PhysicalWorkload
+from trendloom.planner.workload import PhysicalWorkload, QueryGroup, group_of_one
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream, build_block
 from trendloom.runtime.equal_times import Ties

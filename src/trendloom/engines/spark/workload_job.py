@@ -34,8 +34,7 @@ from trendloom.engines.spark.tasks import (
 from trendloom.engines.spark.workload_table import aligned, joint_schema
 from trendloom.logical.workload import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup
-from trendloom.planner.workload import PhysicalWorkload
+from trendloom.planner.workload import PhysicalWorkload, QueryGroup
 from trendloom.runtime.blocks import Shared, stream_of_table
 from trendloom.runtime.partial_aggregates import merge_partials
 from trendloom.runtime.task import GroupResults
