@@ -19,17 +19,21 @@ import numpy as np
 
 from trendloom.planner.sharing.conflict_graph import (
     ROUNDING,
+    Benefit,
     ConflictGraph,
+    PatternSteps,
     Reduction,
+    SearchBudget,
+    SharedSegment,
     bits,
     bits_of,
     conflict_graph,
     expand_candidates,
     members,
+    mine_segments,
     numbers_of,
     reduce_graph,
 )
-from trendloom.planner.sharing.segments import Benefit, PatternSteps, SearchBudget, SharedSegment, mine_segments
 
 LISTING, EXPANDING, BOUNDING = 0.4, 0.4, 0.2
 """The share of the steps for mining and weighing; those of what is left then for expansion and for the bound."""

@@ -11,9 +11,8 @@ from itertools import combinations
 
 from trendloom.logical.display import Branch
 from trendloom.model.amounts import show_names
-from trendloom.planner.sharing.conflict_graph import members
+from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.groups import Considered, Way
-from trendloom.planner.sharing.segments import SharedSegment
 
 MOST_SEGMENTS = 12
 """So many segments, and so many conflicts, are shown."""

@@ -22,6 +22,7 @@ from trendloom.model.limits import MOST_SHARING_STEPS
 from trendloom.model.time import TimeAxis
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan
+from trendloom.planner.sharing.conflict_graph import SharedSegment, mine_segments
 from trendloom.planner.sharing.costs import (
     Rates,
     often_asked,
@@ -32,7 +33,6 @@ from trendloom.planner.sharing.costs import (
     step_cost,
 )
 from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
-from trendloom.planner.sharing.segments import SharedSegment, mine_segments
 
 # What was weighed for a group of queries that may share work, for EXPLAIN and its picture.
 
