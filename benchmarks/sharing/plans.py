@@ -25,8 +25,8 @@ from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.kernels.shared.steps import CountedStep, SharedSteps
 from trendloom.planner.sharing.choose_plan import SharingChoice
 from trendloom.planner.sharing.conflict_graph import SharedSegment, members
-from trendloom.planner.sharing.costs import seconds_of_sweep
 from trendloom.planner.sharing.groups import SharingQuestion
+from trendloom.planner.sharing.queries import seconds_of_sweep
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared

@@ -7,8 +7,8 @@ from itertools import product
 
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep
 from trendloom.model.time import Window
-from trendloom.planner.sharing.costs import Rates
 from trendloom.planner.sharing.groups import SharingQuestion
+from trendloom.planner.sharing.queries import Rates
 
 
 def question(words: list[str]) -> SharingQuestion:

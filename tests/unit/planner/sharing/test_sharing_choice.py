@@ -13,7 +13,6 @@ from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.sharing.costs import Rates, rates_of, seconds_alone, seconds_of_sweep, step_cost
 from trendloom.planner.sharing.groups import (
     ALONE,
     BACKWARDS,
@@ -23,6 +22,7 @@ from trendloom.planner.sharing.groups import (
     SharedGroup,
     SharingQuestion,
 )
+from trendloom.planner.sharing.queries import Rates, rates_of, seconds_alone, seconds_of_sweep, step_cost
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 
