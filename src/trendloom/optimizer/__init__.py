@@ -52,7 +52,7 @@ WITHOUT_ORDER: tuple[Rule | CostedRule, ...] = (
     look_up_equalities,
     short_cut_predicates,
 )
-"""Rules for searches that know which of two events is first: where times are imprecise, plans do without them."""
+"""Rules for searches in which one of two events is surely first: not applied where times are imprecise."""
 
 WORKLOAD_RULES = (
     read_once,
@@ -61,7 +61,7 @@ WORKLOAD_RULES = (
 
 
 def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[Rule | CostedRule] = ()) -> Plan:
-    """The plan after every rule but those it is to do `without`."""
+    """The plan after every rule but those in `without`."""
     without = (*without, *not_for(plan))
     for rule in RULES:
         plan = plan if rule in without else rule(plan)
@@ -71,7 +71,7 @@ def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[R
 
 
 def not_for(plan: Plan) -> tuple[Rule | CostedRule, ...]:
-    """The rules that a plan does without."""
+    """The rules that are not applied to a plan."""
     return WITHOUT_ORDER if plan.schema.imprecise else ()
 
 

@@ -1,4 +1,4 @@
-"""A conjunct that speaks of one event alone decides whether the event fits its position at all.
+"""A conjunct on one event alone decides whether the event fits its position at all.
 
 Before: conditions {M.rate > 90}.   After: position M carries the filter, conditions {}.
 Valid because a bare variable is universally quantified: every event bound to it must pass, in any semantics.
@@ -44,8 +44,8 @@ def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | N
 # Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
 # sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
 # whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
-# speaks of the match around it alone is decided before anything is bound inside. Valid because such a condition speaks
-# of every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
+# is about the match around it alone is decided before anything is bound inside. Valid because such a condition is for
+# every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
 # variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
 # Supporting Predicates for Nested Complex Event Processing", section 4.1.
 

@@ -1,4 +1,4 @@
-"""Which conditions speak of two adjacent events of a match, and on which steps.
+"""Conditions on two adjacent events of a match, and the steps to which they apply.
 
 `left(e) op right(f)` becomes a `Pair`: two columns and an operator, which ordered structures can answer. Any other
 condition on two adjacent events is a `Test`. A condition on two variables that NEXT does not mention (`a.x < b.x`) is
@@ -21,7 +21,7 @@ Move = tuple[int, int]  # from a state to a state
 
 
 def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pair | Test | Refusal:
-    """The condition as a pair or a test, or why it is neither. `automaton` says how steps are numbered."""
+    """The condition as a pair or a test, or why it is neither; steps are numbered as in `automaton`."""
     if rule.shape.whole or any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr)):
         return Refusal(RefusalCode.PREDICATE, "a predicate looks at more than two events")
     if rule.shape.pair is None and not rule.shape.looks_back:
@@ -59,7 +59,7 @@ def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton
 
 
 def side(expr: Expr) -> str:
-    """Which of the two events an expression speaks of: earlier, later, both (or neither)."""
+    """Which of the two events an expression reads: earlier, later, both (or neither)."""
     later = {Which.NEXT, Which.CURRENT}
     sides = {"later" if n.which in later else "earlier" for n in walk(expr) if isinstance(n, Attribute)}
     return sides.pop() if len(sides) == 1 else "both"
@@ -139,7 +139,7 @@ def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
     return closure(after, lambda state: following.get(state, set()))
 
 
-# Which conditions speak of two neighbours of a match, by the positions that these fit.
+# Conditions on two neighbours of a match, by the positions that these fit.
 
 
 Positions = tuple[int, int]

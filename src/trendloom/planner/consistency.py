@@ -5,8 +5,8 @@ once for all matches only if its value does not vary with the subset:
 
 - *true-value consistent*: true against all events before, hence true against any of them (`b[i].x > max(b[..i-1].x)`);
 - *false-value consistent*: false against all, hence false against any (`b[i].x < max(b[..i-1].x)`, `count(b[]) >= 3`);
-- both: it speaks of single events (`b.x > 5`, `a.x < b.x`);
-- inconsistent: neither (`b[i].x > b[i-1].x`, sum, avg): only the match itself tells.
+- both: it is about single events (`b.x > 5`, `a.x < b.x`);
+- inconsistent: neither (`b[i].x > b[i-1].x`, sum, avg): only the match itself decides.
 
 The class follows from how the two sides of a comparison move as more events are selected: max, count and duration rise,
 min falls, sum and avg do either. Values are taken to be known: a NULL is true-value consistent with nothing.

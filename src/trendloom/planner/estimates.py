@@ -1,7 +1,7 @@
-"""What a run should come to, in figures, as far as the statistics of its stream tell.
+"""What a run should come to, in figures, as far as the statistics of its stream are known.
 
 - rows of a search: the matches, by `expected_matches`; at most so many where not only neighbours decide about them;
-- rows of ranked matches: as many as are wanted of each window and partition, if there are so many matches;
+- rows of ranked matches: the k best of each window and partition, if there are so many matches;
 - rows of aggregates: a group and window each, so at most groups · windows;
 - edges of a trend graph: with D events of a key in a window and a share s of neighbours that pass, an edge leads from
   an event to the d-th after it if they pass and no event between them passes with both. As if pairs were independent,
@@ -57,7 +57,7 @@ POINTS = 16
 
 
 def expected_matches(pattern_spec: PatternSpec, statistics: Statistics, spread: KeySpread | None) -> float | None:
-    """The number of matches, in every window that has them; None: the statistics do not tell."""
+    """The number of matches, in every window that has them; None: the statistics do not suffice."""
     chain = _chain_of(pattern_spec, statistics)
     time = statistics.share_of_time(pattern_spec.window)
     if chain is None or time is None or spread is None:
@@ -180,7 +180,7 @@ def estimate_search(request: PlanningRequest) -> Estimate | None:
 
 
 def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -> Estimate:
-    """Rows of ranked matches: the wanted ones of each board, of which some may have fewer."""
+    """Rows of ranked matches: the k best of each window and partition, of which some may have fewer."""
     known = [number for number in (matches, _rows_of_boards(request, ranking)) if number is not None]
     from trendloom.kernels.ranking.kernel import IN_ALL
 
@@ -189,7 +189,7 @@ def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -
 
 
 def _rows_of_boards(request: PlanningRequest, ranking: Ranking) -> float | None:
-    """How many rows there are if every window and partition has as many as wanted."""
+    """How many rows there are if every window and partition has k matches."""
     partitions = request.statistics.spread(() if ranking.overall else request.plan.partition)
     windows = request.statistics.windows(request.plan.window)
     return None if partitions is None or windows is None else ranking.limit * partitions.distinct * windows
@@ -206,7 +206,7 @@ def estimate_totals(request: PlanningRequest) -> Estimate | None:
 
 
 def estimate_graph(request: PlanningRequest, graph: Complete) -> Estimate | None:
-    """Edges of a trend graph; how many trends it has, only the graph tells."""
+    """Edges of a trend graph; the number of its trends is not estimated."""
     if request.statistics.events is None:
         return None
     edges = _edges(request, graph)

@@ -30,7 +30,7 @@ class OutputKind(Enum):
 
 
 LISTED = frozenset(OutputKind) - {OutputKind.AGGREGATES}
-"""What is made of matches that are found one by one, where no sums are asked for."""
+"""Outputs that are made of matches that are found one by one, without sums."""
 
 
 @dataclass(frozen=True)

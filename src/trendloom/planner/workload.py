@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 class QueryGroup:
     """`queries`, by their numbers `members` in the workload, and the kernel of all of them.
 
-    `filters`: what each position of the kernel's pattern asks of an event.
+    `filters`: the event filter of each position of the kernel's pattern.
     """
 
     members: tuple[int, ...]

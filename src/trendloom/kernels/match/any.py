@@ -22,17 +22,17 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import copy_entries
-from trendloom.kernels.columns.windows import check_range, horizons, numbers_of_windows
+from trendloom.kernels.columns.windows import check_range, horizons
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.candidate_events import BY_ORDER, BY_VALUE, Nodes, Walks, next_in_order, nodes_of, walks_of
-from trendloom.kernels.match.search import SearchKernel
+from trendloom.kernels.match.search import MatchBuffer, SearchKernel, written
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.reachability import accepting, cuts_of, earliest_ends, first_cut
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of, pairs_hold
-from trendloom.kernels.matching.windows import in_each_window
+from trendloom.kernels.matching.windows import windowed
 
 CHUNK = 1 << 22
 """Most entries (events of matches) given out at a time, unless one match alone has more."""
@@ -84,12 +84,14 @@ class MatchPath(NamedTuple):
     place: Array
 
 
-class MatchBuffer(NamedTuple):
-    """Room for matches: number i has the entries from `offsets[i]` to `offsets[i + 1]`."""
+@dataclass(frozen=True)
+class PostponedKernel(SearchKernel):
+    """`pairs` are the conditions on the two events of a step."""
 
-    offsets: Array
-    events: Array
-    positions: Array
+    pairs: tuple[Compared, ...]
+
+    def all(self, block: Block) -> Iterator[Matches]:
+        return construct_matches(self.pattern_spec, self.pairs, block)
 
 
 def construct_matches(
@@ -97,12 +99,7 @@ def construct_matches(
 ) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     if len(block):
-        for found in Construction(share_matching(spec, pairs, block), chunk):
-            if spec.window.slide is None:
-                yield found
-                continue
-            low, count = numbers_of_windows(block.time[found.first], block.time[found.last], spec.window)
-            yield from in_each_window(found, low, count, spec.window.slide, chunk)
+        yield from windowed(Construction(share_matching(spec, pairs, block), chunk), block, spec.window, chunk)
 
 
 def share_matching(spec: PatternSpec, pairs: tuple[Compared, ...], block: Block) -> Postponed:
@@ -159,10 +156,7 @@ class Construction:
         size = first_chunk(len(self._tables.nodes.event), self.chunk)
         while self.place[NEXT_START] < len(self._tables.starts) or self.place[DEPTH] > 0:
             buffer = MatchBuffer(np.empty(size + 1, np.int64), np.empty(size, np.int32), np.empty(size, np.int32))
-            count = int(_construct(self._tables, self._path, buffer))
-            used = int(buffer.offsets[count])
-            if count:
-                yield Matches(buffer.offsets[: count + 1], buffer.events[:used], buffer.positions[:used])
+            yield written(buffer, _construct(self._tables, self._path, buffer))
             size = min(2 * size, max(self.chunk, 1 + int(self.place[DEPTH])))
 
 
@@ -262,16 +256,3 @@ def _advance(stop: Array, nodes: Nodes, horizon: int) -> None:
         while at < nodes.begin[state + 1] and nodes.least[at] < horizon:
             at += 1
         stop[state] = at
-
-
-# Matches under skip-till-any-match whose steps depend on the two events they join alone: built last (postponed).
-
-
-@dataclass(frozen=True)
-class PostponedKernel(SearchKernel):
-    """`pairs` are the conditions on the two events of a step."""
-
-    pairs: tuple[Compared, ...]
-
-    def all(self, block: Block) -> Iterator[Matches]:
-        return construct_matches(self.pattern_spec, self.pairs, block)

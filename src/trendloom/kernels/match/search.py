@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,20 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 
 CERTAIN_FROM = " certain from"
 """The column of the event whose time decides when a row is certain, where it is not the first one."""
+
+
+class MatchBuffer(NamedTuple):
+    """Room for matches: number i has the entries from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Array
+    events: Array
+    positions: Array
+
+
+def written(buffer: MatchBuffer, count: int) -> Matches:
+    """The first `count` matches of a buffer."""
+    used = int(buffer.offsets[count])
+    return Matches(buffer.offsets[: count + 1], buffer.events[:used], buffer.positions[:used])
 
 
 class MatchCount(Protocol):

@@ -8,14 +8,14 @@ window itself; they are decided per window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import windows_of
+from trendloom.kernels.columns.windows import numbers_of_windows, windows_of
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths
@@ -23,6 +23,16 @@ from trendloom.model.time import Window
 
 ROWS = 1 << 16
 """Complete matches whose windows are computed at a time."""
+
+
+def windowed(found: Iterable[Matches], block: Block, window: Window, most: int) -> Iterator[Matches]:
+    """Matches in the windows that hold them, those of no window left out; in parts of `most` entries."""
+    for matches in found:
+        if window.slide is not None:
+            low, count = numbers_of_windows(block.time[matches.first], block.time[matches.last], window)
+            yield from in_each_window(matches, low, count, window.slide, most)
+        elif len(matches):
+            yield matches
 
 
 def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:

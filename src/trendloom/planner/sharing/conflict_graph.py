@@ -17,7 +17,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 
 PatternSteps = tuple[Hashable, ...]
-"""What the positions of a pattern ask for: the same events fit equal steps."""
+"""The event filters of the positions of a pattern: the same events fit equal steps."""
 Benefit = Callable[["SharedSegment"], float]
 """What a segment saves for its queries, in whatever unit; not above 0: nothing."""
 
@@ -176,7 +176,7 @@ def members(some: int) -> list[int]:
 
 
 def numbers_of(some: int) -> Array:
-    """The same as an array."""
+    """The numbers of the bits that are set, as an array."""
     octets = np.frombuffer(some.to_bytes((some.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 
@@ -190,7 +190,7 @@ def bits(numbers: Iterable[int]) -> int:
 
 
 def bits_of(flags: Array) -> int:
-    """The same of an array that says of each number whether it is in the set."""
+    """A set of numbers, given as an array of flags, as bits."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 

@@ -59,8 +59,8 @@ class Way:
 class Considered:
     """The ways that were weighed, the first of which is that every query is answered by itself, and the one taken.
 
-    `names`: of the queries; `patterns`: their steps as text. Queries in `choice`, which says what segments they have in
-    common, are numbered as here.
+    `names`: of the queries; `patterns`: their steps as text. Queries are numbered as in
+    `choice`, which holds the segments that they have in common.
     """
 
     names: tuple[str, ...]
@@ -166,7 +166,7 @@ class FoundSegments:
 
 @lru_cache(maxsize=16)
 def _search(question: SharingQuestion) -> FoundSegments:
-    """A function of the question alone; those asked last are kept, because a workload is planned more than once."""
+    """A function of the question alone, cached because a workload is planned more than once."""
     mined = mine_segments(question.patterns)
     if not any(question.saved(one) > 0 for one in mined if not one.is_prefix):
         return FoundSegments()
@@ -212,7 +212,7 @@ class SharedGroup:
 
     @property
     def considered(self) -> Considered:
-        """What was weighed; what segments there are to be shared is found out here."""
+        """What was weighed; the segments that could be shared are found here."""
         shown = self.question.shown
         patterns = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
         choice = self.question.choice(self.question.limit)
@@ -263,7 +263,7 @@ def question_of(queries: Sequence[Physical], attributes: Attributes, statistics:
 
 def with_queries_apart(kernel: SharedKernel, queries: Sequence[Physical]) -> SharedKernel:
     """The kernel with each of its queries by itself, for numbers that are too large for a sweep."""
-    numbers: dict[SharedFilter, int] = {asked: number for number, asked in enumerate(kernel.asked)}
+    numbers: dict[SharedFilter, int] = {one: number for number, one in enumerate(kernel.asked)}
     apart = []
     for physical in queries:
         filters = tuple(numbers.setdefault(one, len(numbers)) for one in shared_filters(physical))
