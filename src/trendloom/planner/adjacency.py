@@ -42,12 +42,7 @@ def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pai
 
 
 def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton: Automaton) -> Pair | Test:
-    steps = frozenset(
-        (state, step.number)
-        for state, steps in enumerate(automaton.moves[0])
-        for step in steps
-        if (state, step.target) in moves
-    )
+    steps = frozenset((state, step.number) for state, step in automaton.transitions if (state, step.target) in moves)
     expr = expr if earlier is None else _with_roles(expr, earlier)
     if isinstance(expr, Comparison):
         first, second = side(expr.left), side(expr.right)
@@ -186,17 +181,14 @@ NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison 
 def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
     found: dict[NegationGuard, set[tuple[int, int]]] = {}
-    for state, steps in enumerate(automaton.moves[0]):
-        for step in steps:
-            negation_guards = [
-                automaton.spec.scopes[crossing.scope].negation_guard for way in step.ways for crossing in way
-            ]
-            for negation_guard in negation_guards:
-                if negation_guard is not None:
-                    found.setdefault(negation_guard, set()).add((state, step.number))
-            if any(negation_guards) and len(step.ways) > 1:
-                return SEVERAL_WAYS
-    return tuple(EmptyGap(negation_guard, frozenset(steps)) for negation_guard, steps in found.items())
+    for state, step in automaton.transitions:
+        crossed = [automaton.spec.scopes[crossing.scope].negation_guard for way in step.ways for crossing in way]
+        guards = [guard for guard in crossed if guard is not None]
+        if guards and len(step.ways) > 1:
+            return SEVERAL_WAYS
+        for guard in guards:
+            found.setdefault(guard, set()).add((state, step.number))
+    return tuple(EmptyGap(guard, frozenset(steps)) for guard, steps in found.items())
 
 
 # Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
@@ -210,8 +202,10 @@ MOST_POSITIONS = 64
 
 def pairs_of(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
     """The pairs, or why a run cannot be followed by its last event alone."""
+    if pattern_spec.scopes[0].open_ended:
+        return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
     automaton = Automaton(pattern_spec)
-    refusal = _run_refusal(pattern_spec, automaton)
+    refusal = run_refusal(pattern_spec, automaton)
     if refusal is not None:
         return refusal
     pairs: list[Pair] = []
@@ -234,17 +228,11 @@ def pairs_in_order(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
     return pairs
 
 
-def _run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
-    if pattern_spec.scopes[0].open_ended:
-        return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
-    return run_refusal(pattern_spec, automaton)
-
-
 def run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
     """Why steps of a run depend on more than two events, leading and trailing NOTs aside."""
     if len(pattern_spec.places) > MOST_POSITIONS:
         return Refusal(RefusalCode.PATTERN, f"the pattern has more than {MOST_POSITIONS} positions")
-    if automaton.ambiguous or any(len(step.ways) > 1 for steps in automaton.moves[0] for step in steps):
+    if automaton.ambiguous or any(len(step.ways) > 1 for _, step in automaton.transitions):
         return SEVERAL_WAYS
     for scope in pattern_spec.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):

@@ -169,10 +169,7 @@ def _sieve(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Sieve
     states = pattern_spec.scopes[0].template.position_of
     binds = [pattern_spec.places[position].variable == past.variable for position in states]
     steps = frozenset(
-        (state, step.number)
-        for state, steps in enumerate(automaton.moves[0])
-        for step in steps
-        if binds[state] and binds[step.target]
+        (state, step.number) for state, step in automaton.transitions if binds[state] and binds[step.target]
     )
     positions = tuple(
         at for at, place in enumerate(pattern_spec.places) if place.scope == 0 and place.variable == past.variable

@@ -8,7 +8,7 @@ dead end is remembered: the bound of its node is raised, so it is entered once p
 
 It takes what steps by two events alone: rules are pairs, NOTs are thresholds. Cost: that of phase 1, close to linear,
 then O(1) per event of the output, plus O(log events) per match where an order predicate leads the way. Matches leave in
-chunks of flat arrays, the first ones small, and nothing runs ahead of whoever takes them.
+chunks of flat arrays, the first ones small; each is built when it is taken.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ def _starts(automaton: Automaton, nodes: Nodes) -> Array:
 
 
 class Construction:
-    """Phase 2, under way: an iterator of chunks that knows what it has visited."""
+    """Phase 2, under way: an iterator of chunks that counts what it has visited."""
 
     def __init__(self, shared: Postponed, chunk: int = CHUNK) -> None:
         self.shared, self.chunk = shared, chunk

@@ -181,7 +181,7 @@ def _linked(
         first[number] = latest[left[number]]
     while at > 0:
         at -= 1
-        following[at] = NEVER  # nobody comes here
+        following[at] = NEVER  # no candidate leads here
     return first, following
 
 

@@ -23,7 +23,7 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.search import SearchKernel
 
 MEMORY = 1 << 30
-"""Bytes of remainders that are kept, if nobody says how many."""
+"""Bytes of remainders that are kept, by default."""
 FIRST_ROWS, FIRST_ENTRIES = 1 << 10, 1 << 12
 PER_ROW, PER_ENTRY = 36, 12
 """Bytes of a remainder that is kept, with its share of the table, and of each of its events."""
@@ -244,8 +244,8 @@ class ExistsKernel(SearchKernel):
 
 def _stretches_of_keys(block: Block) -> Iterator[tuple[Block, int]]:
     """The block in parts that divide no key, each with where it begins."""
-    wanted = np.arange(STRETCH, len(block), STRETCH)
-    bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, wanted), block.keys])
+    cuts = np.arange(STRETCH, len(block), STRETCH)
+    bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, cuts), block.keys])
     if len(bounds) <= 2:
         yield block, 0
         return

@@ -3,15 +3,15 @@
 Idea: partial matches of equal length form a matrix (`Paths`); all extensions of a chunk by one step are a range join
 with the sorted list of events of that position, cut into pieces of bounded size; rules and NOTs then filter each
 piece as whole columns. Pieces are explored depth first, so memory is bounded by (longest match) × (chunk), whatever
-the number of matches, and whoever consumes the matches can stop at any time.
+the number of matches, and a consumer can stop at any time.
 
 Under skip-till-any-match every later event that fits extends a partial match. Under skip-till-next-match and contiguous
 only those at the earliest time at which one fits: candidates are tried in growing stretches of time.
 
-Under skip-till-any-match two early filters drop partial matches at once that can never be completed: `ends` says how
-early a match can end that goes on from an event and a state, rules and NOTs left out (see `viability`); `sieves` say
-which events a step can never bind, whatever was bound before (see `sieve`). A run of the other semantics must not be
-told: the earliest event that fits extends it even into a dead end.
+Under skip-till-any-match two early filters drop partial matches at once that can never be completed: `ends`, how early
+a match can end that goes on from an event and a state, rules and NOTs left out (see `reachability`); `passed`, which
+events a step can bind, whatever was bound before. Runs of the other semantics go without: the earliest event that fits
+extends them even into a dead end.
 
 Cost: O(length) per partial match and rule with one quantified variable besides the newest event.
 """
@@ -178,10 +178,10 @@ class Expansion:
             if not (rule.looked_up and variable in rule.shape.each):
                 continue
             _, _, other = mine_and_theirs(rule, variable)
-            bound, asking = bound_events(paths.take(rows), other)
+            bound, given = bound_events(paths.take(rows), other)
             if bound.all():
                 table = self.gaps.lookups.table((step.position,), rule, variable)
-                return table.events, *table.between(asking, low, high)
+                return table.events, *table.between(given, low, high)
         return None
 
     def _kept(self, paths: Paths, rows: Array, events: Array, step: Step) -> Iterator[Paths]:
@@ -256,8 +256,8 @@ class Expansion:
 
 # How large the first buffer of results is: later ones double.
 #
-# Small, so that whoever wants a few waits for a few; and in proportion to few events, so that a handful of them is
-# answered without loading a compiler (`interpreted.HANDFUL`).
+# Small, because often only the first matches are taken; and in proportion to the events, so that a handful needs no
+# compiler (`interpreted.HANDFUL`).
 
 
 ENTRIES = 1 << 16

@@ -159,7 +159,7 @@ class _Beside:
         if equal and len(together):
             values = [np.concatenate([a.values[self.events], b.values[self.neighbours]]) for a, b in equal]
             parts = encode_keys([Vector(Kind.INT, one) for one in (parts, *values)]).codes
-        self.part, self.part_asked = parts[: len(self.events)], parts[len(self.events) :]
+        self.part, self.neighbour_part = parts[: len(self.events)], parts[len(self.events) :]
 
     def among_equals(self) -> Array:
         """Per neighbour the latest start of a match that has ended before it, or the first end of one after it."""
@@ -168,15 +168,15 @@ class _Beside:
         starts = matches.part * width + matches.start
         ends = matches.part * width + matches.end
         if self.follows:
-            at = np.searchsorted(ends, self.part_asked * width + block.tie_start[self.neighbours]) - 1
+            at = np.searchsorted(ends, self.neighbour_part * width + block.tie_start[self.neighbours]) - 1
             return self._where_same(matches.part, at, matches.start, -1)
-        at = np.searchsorted(starts, self.part_asked * width + block.tie_end[self.neighbours])
+        at = np.searchsorted(starts, self.neighbour_part * width + block.tie_end[self.neighbours])
         return self._where_same(matches.part, at, matches.end, size)
 
     def _where_same(self, part: Array, at: Array, values: Array, otherwise: int) -> Array:
         found = np.full(len(at), otherwise, np.int64)
         inside = np.flatnonzero((at >= 0) & (at < len(part)))
-        inside = inside[part[at[inside]] == self.part_asked[inside]]
+        inside = inside[part[at[inside]] == self.neighbour_part[inside]]
         found[inside] = values[at[inside]]
         return found
 
@@ -196,18 +196,18 @@ class _Beside:
     def nearest(self, link: Comparison) -> Array:
         """The same for matches of one event that are also compared by an order or `!=`."""
         inner, outer = self.sides[link]
-        value, asked = (side.values.astype(np.int64, copy=False) for side in (inner, outer))
-        value, asked = value[self.events], asked[self.neighbours]
+        value, bar = (side.values.astype(np.int64, copy=False) for side in (inner, outer))
+        value, bar = value[self.events], bar[self.neighbours]
         if link.operator in ("<", "<="):  # x → ~x turns the order around: what passes is always what lies above
-            value, asked = ~value, ~asked
+            value, bar = ~value, ~bar
         if self.follows:
             index, bound = self.events, self.block.tie_start[self.neighbours]
         else:
             index, bound = self.size - 1 - self.events, self.size - self.block.tie_end[self.neighbours]
-        order, asking = np.lexsort((index, self.part)), np.lexsort((bound, self.part_asked))
-        found = np.empty(len(asking), np.int64)
-        found[asking] = _nearest_below(
-            self.part[order], index[order], value[order], self.part_asked[asking], bound[asking], asked[asking],
+        order, by_part = np.lexsort((index, self.part)), np.lexsort((bound, self.neighbour_part))
+        found = np.empty(len(by_part), np.int64)
+        found[by_part] = _nearest_below(
+            self.part[order], index[order], value[order], self.neighbour_part[by_part], bound[by_part], bar[by_part],
             link.operator == "!=", link.operator in ("<=", ">="),
         )  # fmt: skip
         return found if self.follows else self.size - 1 - found
@@ -228,21 +228,21 @@ def _known(side: Vector, events: Array) -> Array:
 
 @njit(nogil=True)
 def _nearest_below(
-    part: Array, index: Array, value: Array, asked_part: Array, bound: Array, asked: Array, other: bool, or_equal: bool
+    part: Array, index: Array, value: Array, own_part: Array, bound: Array, bar: Array, other: bool, or_equal: bool
 ) -> Array:
-    """Per question the greatest index below its bound, in its part, whose value is above what is asked; −1: none.
+    """Per row the greatest index below its bound, in its part, whose value is above its bar; −1: none.
 
     Both sides are in order of part, then of index or bound. `other`: the value has to differ instead.
     """
-    found = np.full(len(asked), -1, np.int64)
+    found = np.full(len(bar), -1, np.int64)
     stack = np.empty(len(index), np.int64)
     at, height = 0, 0
-    for question in range(len(asked)):
-        if question == 0 or asked_part[question] != asked_part[question - 1]:
+    for row in range(len(bar)):
+        if row == 0 or own_part[row] != own_part[row - 1]:
             height = 0
-            while at < len(index) and part[at] < asked_part[question]:
+            while at < len(index) and part[at] < own_part[row]:
                 at += 1
-        while at < len(index) and part[at] == asked_part[question] and index[at] < bound[question]:
+        while at < len(index) and part[at] == own_part[row] and index[at] < bound[row]:
             if other:
                 if height == 0 or value[stack[height - 1]] == value[at]:
                     height = max(height, 1)
@@ -256,18 +256,18 @@ def _nearest_below(
             at += 1
         if other:
             low = height - 1
-            if low >= 0 and value[stack[low]] == asked[question]:
+            if low >= 0 and value[stack[low]] == bar[row]:
                 low -= 1
         else:
             low, high = -1, height  # values pass up to `low`, from `high` on they do not
             while high - low > 1:
                 middle = (low + high) // 2
-                if value[stack[middle]] > asked[question] or (or_equal and value[stack[middle]] == asked[question]):
+                if value[stack[middle]] > bar[row] or (or_equal and value[stack[middle]] == bar[row]):
                     low = middle
                 else:
                     high = middle
         if low >= 0:
-            found[question] = index[stack[low]]
+            found[row] = index[stack[low]]
     return found
 
 

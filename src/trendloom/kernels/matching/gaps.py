@@ -38,7 +38,7 @@ MOST_TRIED = 1 << 18
 
 
 class Gaps:
-    """The NOTs of a detection over one block."""
+    """The NOTs of a pattern over one block."""
 
     def __init__(self, automaton: Automaton, block: Block, make: MakeExpansion) -> None:
         self.automaton, self.block, self.make = automaton, block, make
@@ -203,7 +203,7 @@ class Gaps:
     def matches(self, roots: Paths, low: Array, high: Array, done: Array | None = None) -> Iterator[Paths]:
         """The matches of a NOT on the events [low, high) of each root, its leading and trailing NOTs left out.
 
-        `done`: roots of which one match was enough, marked by whoever asks.
+        `done`: roots of which one match is enough, marked by the caller.
         """
         scope = roots.scope
         if scope not in self._joined:

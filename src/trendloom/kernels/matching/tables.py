@@ -1,4 +1,4 @@
-"""A detection as flat tables for compiled code: moves between states, and what each move must satisfy.
+"""A pattern as flat tables for compiled code: moves between states, and what each move must satisfy.
 
 `possible` is the whole meaning of a step from event e to event f: both fit, the pairs are true, no NOT lies between.
 """
@@ -51,7 +51,7 @@ class Checks(NamedTuple):
 
 
 def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
-    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
+    moves = automaton.transitions
     begin = np.searchsorted([state for state, _ in moves], np.arange(len(automaton.moves[0]) + 1))
     rows = np.array([(step.number, step.position, step.target) for _, step in moves], np.int64).reshape(-1, 3)
     bound = [any(step.ways) or any((state, step.number) in pair.steps for pair in pairs) for state, step in moves]
@@ -60,7 +60,7 @@ def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
 
 
 def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -> Checks:
-    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
+    moves = automaton.transitions
     gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
     nots = [[scope for way in step.ways for scope in automaton.thresholds_of(way)] for _, step in moves]
     crossed = sorted({scope for some in nots for scope in some})
@@ -68,8 +68,8 @@ def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -
     forbidden = [[crossed.index(scope) for scope in some] for some in nots]
     thresholds = [gaps.threshold(scope) for scope in crossed]
     return Checks(
-        *_flat_lists(compared),
-        *_flat_lists(forbidden),
+        *flat_lists(compared),
+        *flat_lists(forbidden),
         np.array([OPERATORS.index(pair.operator) for pair in pairs], np.int64),
         *comparable(pairs, block),
         np.stack(thresholds) if thresholds else np.zeros((0, len(block) + 1), np.int64),
@@ -78,7 +78,8 @@ def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -
     )
 
 
-def _flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
+def flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
+    """Lists one after the other: where each begins, and one more, and their elements."""
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
 
 
