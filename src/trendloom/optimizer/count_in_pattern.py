@@ -33,6 +33,8 @@ from trendloom.pattern.template import build_template
 
 Copies = dict[int, tuple[int, ...]]
 """The new positions of each old one."""
+MOST_COPIES = 32
+"""Positions that a component may become."""
 
 
 def with_pattern(plan: Plan, pattern: Pattern) -> Plan:
@@ -75,10 +77,6 @@ def _total_of_copies(total: Total, copies: Copies) -> Total:
     if total.positions is None:
         return total
     return replace(total, positions=tuple(sorted(copy for position in total.positions for copy in copies[position])))
-
-
-MOST_COPIES = 32
-"""Positions that a component may become."""
 
 
 def count_in_pattern(plan: Plan) -> Plan:

@@ -13,6 +13,9 @@ from trendloom.expr.quantifiers import shape_of
 from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern.algebra import Both, Kleene, Pattern, Round, atoms, scopes_of, walk
 
+OUTSIDE = "the match around it"
+"""Where a predicate of a NOT is decided that uses none of its variables."""
+
 
 def push_predicates_to_positions(plan: Plan) -> Plan:
     """Move local conjuncts from `conditions` to `filters`."""
@@ -48,10 +51,6 @@ def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | N
 # every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
 # variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
 # Supporting Predicates for Nested Complex Event Processing", section 4.1.
-
-
-OUTSIDE = "the match around it"
-"""Where a predicate of a NOT is decided that uses none of its variables."""
 
 
 def push_predicates_in(plan: Plan) -> Plan:

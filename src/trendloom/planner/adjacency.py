@@ -18,6 +18,11 @@ from trendloom.pattern.template import Edge, Template, closure
 from trendloom.planner.request import Refusal, RefusalCode
 
 Move = tuple[int, int]  # from a state to a state
+Positions = tuple[int, int]
+FAR_APART = Refusal(RefusalCode.PREDICATE, "a predicate compares events that are not next to each other")
+SEVERAL_WAYS = Refusal(RefusalCode.PATTERN, "there are several ways to derive a match")
+NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison of one event with the other")
+MOST_POSITIONS = 64
 
 
 def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pair | Test | Refusal:
@@ -137,9 +142,6 @@ def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
 # Conditions on two neighbours of a match, by the positions that these fit.
 
 
-Positions = tuple[int, int]
-
-
 @dataclass(frozen=True)
 class Neighbours:
     """`conditions` on each pair of positions; `whole`: no other condition and no NOT decides about a match."""
@@ -173,11 +175,6 @@ def _comparison(pair: Pair) -> Expr:
 # NOTs that depend on one event next to them, as comparisons of the two events of a step.
 
 
-FAR_APART = Refusal(RefusalCode.PREDICATE, "a predicate compares events that are not next to each other")
-SEVERAL_WAYS = Refusal(RefusalCode.PATTERN, "there are several ways to derive a match")
-NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison of one event with the other")
-
-
 def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
     found: dict[NegationGuard, set[tuple[int, int]]] = {}
@@ -195,9 +192,6 @@ def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
 #
 # If all rules are such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on
 # that event alone, and runs can be followed by a table of successors.
-
-
-MOST_POSITIONS = 64
 
 
 def pairs_of(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:

@@ -27,6 +27,10 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import show_expression
 from trendloom.logical.plan import Condition, Plan
 
+KEEPING_ORDER = frozenset({"floor", "ceil", "round", "least", "greatest"})
+WALKED = "looked up in shared matching, walked by in result construction"
+BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
+
 
 class Consistency(Enum):
     """How the truth of a condition against all selected events relates to its truth against some of them."""
@@ -54,7 +58,6 @@ CLASSES = {
     Trend.EITHER: Consistency.NEITHER,
 }
 OF_AGGREGATES = {"max": Trend.RISES, "count": Trend.RISES, "min": Trend.FALLS, "sum": Trend.EITHER, "avg": Trend.EITHER}
-KEEPING_ORDER = frozenset({"floor", "ceil", "round", "least", "greatest"})
 
 
 def classify(expr: Expr, plural: frozenset[str]) -> Consistency:
@@ -199,10 +202,6 @@ def describe_predicates(
             alone = all(steps.count(step) == 1 for step in pairs[number].steps)
             where = WALKED if alone else BOUNDS
         yield condition.text, classify(condition.expr, pattern_spec.plural), where
-
-
-WALKED = "looked up in shared matching, walked by in result construction"
-BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
 
 
 def _negated(position: int, pattern_spec: PatternSpec) -> bool:

@@ -54,6 +54,10 @@ if TYPE_CHECKING:
 MOST_STATES = 64
 POINTS = 16
 """Into how many stretches an interval is cut to take the mean over it."""
+EDGES = "edges"
+NUMBER = 8
+"""Bytes of a number."""
+TIME_AND_ROW = 2
 
 
 def expected_matches(pattern_spec: PatternSpec, statistics: Statistics, spread: KeySpread | None) -> float | None:
@@ -155,12 +159,6 @@ def _chain_of(pattern_spec: PatternSpec, statistics: Statistics) -> _LikelySteps
 def _integral(function: Callable[[float], float], until: float) -> float:
     """From 0 on, by the values in the middle of equal stretches."""
     return sum(function(until * (point + 0.5) / POINTS) for point in range(POINTS)) * until / POINTS
-
-
-EDGES = "edges"
-NUMBER = 8
-"""Bytes of a number."""
-TIME_AND_ROW = 2
 
 
 def estimate_search(request: PlanningRequest) -> Estimate | None:

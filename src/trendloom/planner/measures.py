@@ -11,6 +11,7 @@ from trendloom.model.schema import Kind
 
 NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",),
           "probability": ("probability",)}  # fmt: skip
+NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
 
 
 def measures_of(plan: Plan) -> tuple[Measure, ...]:
@@ -49,9 +50,6 @@ def measure_of(total: Total, function: str) -> Measure:
 
 
 # Whether stretches of events can be summed up as matrices, so that the events themselves need not be kept or moved.
-
-
-NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
 
 
 def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:

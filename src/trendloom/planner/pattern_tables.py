@@ -11,6 +11,9 @@ from trendloom.model.selection import Semantics
 from trendloom.pattern import algebra
 from trendloom.pattern.template import Template, build_template
 
+Parts = tuple[int, ...]
+Branch = tuple[tuple[int, int], ...]
+
 
 def describe(plan: Plan) -> PatternSpec:
     """Tables of positions, scopes and rules."""
@@ -52,10 +55,6 @@ def describe(plan: Plan) -> PatternSpec:
 def _rule(condition: Condition) -> Rule:
     early = condition.decided_at is not None
     return Rule(condition.expr, condition.part, early, condition.looked_up, condition.short_cut)
-
-
-Parts = tuple[int, ...]
-Branch = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)

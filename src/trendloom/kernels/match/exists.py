@@ -27,6 +27,8 @@ MEMORY = 1 << 30
 FIRST_ROWS, FIRST_ENTRIES = 1 << 10, 1 << 12
 PER_ROW, PER_ENTRY = 36, 12
 """Bytes of a remainder that is kept, with its share of the table, and of each of its events."""
+STRETCH = 1 << 17
+"""Events of keys that are looked at together, unless a key has more."""
 
 
 class KeptRows(NamedTuple):
@@ -215,10 +217,6 @@ def _fill_table(table: Array, hashes: Array, count: int) -> None:
 #
 # Keys are looked at some at a time: remainders of different keys differ, and those of done keys are forgotten.
 # Cost: that of the search, and O(events of its matches).
-
-
-STRETCH = 1 << 17
-"""Events of keys that are looked at together, unless a key has more."""
 
 
 @dataclass(frozen=True)

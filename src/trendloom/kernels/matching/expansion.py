@@ -34,6 +34,9 @@ from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindin
 
 CHUNK = 1 << 20
 """Most entries (rows × length) of a matrix of partial matches."""
+ENTRIES = 1 << 16
+"""Most entries (events of matches) of a first buffer."""
+OF_AN_EVENT = 4
 
 
 class Filters(NamedTuple):
@@ -258,11 +261,6 @@ class Expansion:
 #
 # Small, because often only the first matches are taken; and in proportion to the events, so that a handful needs no
 # compiler (`interpreted.HANDFUL`).
-
-
-ENTRIES = 1 << 16
-"""Most entries (events of matches) of a first buffer."""
-OF_AN_EVENT = 4
 
 
 def first_chunk(events: int, most: int) -> int:

@@ -39,6 +39,15 @@ LISTING, EXPANDING, BOUNDING = 0.4, 0.4, 0.2
 """The share of the steps for mining and weighing; those of what is left then for expansion and for the bound."""
 PATIENCE = 12.0
 """How many times the steps until the greedy plan the whole choice may take."""
+LEAST_TAKEN = 8
+"""Segments that the greedy plan takes in any case, if there are so many."""
+BRANCHING = 10
+"""Steps of a branch of the search, beside a step for each segment in question."""
+ROUNDS = 100
+LONGEST_STEP = 0.7
+"""Of the step that would close the gap, if the sum fell as fast all the way."""
+_Place = tuple[int, int, int]
+"""Where a segment ends in a query, where it begins, and the number of the place."""
 
 
 @dataclass(frozen=True)
@@ -108,12 +117,6 @@ def chosen(mined: int, graph: ConflictGraph, budget: SearchBudget | None = None)
 # Sakai, Togasaki and Yamazaki, "A note on greedy algorithms for the maximum weighted independent set problem": the
 # result weighs at least the sum of weight / (degree + 1). Cost: O(conflicts), and a look at all segments for each that
 # is taken, both as operations on arrays.
-
-
-LEAST_TAKEN = 8
-"""Segments that the greedy plan takes in any case, if there are so many."""
-BRANCHING = 10
-"""Steps of a branch of the search, beside a step for each segment in question."""
 
 
 def guaranteed_weight(graph: ConflictGraph) -> float:
@@ -260,11 +263,6 @@ class PlanSearch:
 # less than a known plan weighs, the segment is out. Cost: O(places) for each round.
 
 
-ROUNDS = 100
-LONGEST_STEP = 0.7
-"""Of the step that would close the gap, if the sum fell as fast all the way."""
-
-
 @dataclass(frozen=True)
 class PlanBound:
     """What any plan weighs at most, and the segments of which every plan weighs less than one that is known."""
@@ -288,10 +286,6 @@ def bound_plans(
         if weight <= least or budget.is_over or not divided.move_weight(least):
             break
     return PlanBound(max(weight, least), out)
-
-
-_Place = tuple[int, int, int]
-"""Where a segment ends in a query, where it begins, and the number of the place."""
 
 
 class _DividedWeights:

@@ -26,6 +26,14 @@ MOST_STEPS = 500_000
 MOST_SEGMENTS = 8_000
 LEAST_WEIGHED = 8
 """Segments that are weighed in any case."""
+ROUNDING = 1e-9
+"""Sums of weights are that far from right, at most."""
+MOST_OPTIONS = 32
+"""Options of one segment, itself included."""
+LEAST_OPTIONS = 4
+"""The same, however many segments there are."""
+MOST_CAUSES = 4
+"""Queries that cause a conflict, up to which every way to divide them is tried; else all of them or none."""
 
 
 class SearchBudget:
@@ -247,10 +255,6 @@ def _taken(segment: SharedSegment, alternative: int | None) -> list[tuple[object
 # operations on arrays.
 
 
-ROUNDING = 1e-9
-"""Sums of weights are that far from right, at most."""
-
-
 @dataclass(frozen=True)
 class Reduction:
     """Which segments are still in question, which are certain, and which are out; as bits."""
@@ -291,14 +295,6 @@ def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None
 # the two; either must keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most
 # one, found breadth first. Their number is exponential in the worst case: so many are tried, the widest first. Where
 # there are many segments, each has fewer options, and the heaviest have them.
-
-
-MOST_OPTIONS = 32
-"""Options of one segment, itself included."""
-LEAST_OPTIONS = 4
-"""The same, however many segments there are."""
-MOST_CAUSES = 4
-"""Queries that cause a conflict, up to which every way to divide them is tried; else all of them or none."""
 
 
 def expand_candidates(
