@@ -25,12 +25,6 @@ from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, Sequence
 from trendloom.pattern.template import build_template
 
-# Number the positions of a pattern anew, with everything in a plan that names them: the one place that does so.
-#
-# A rewritten pattern may have copies of a component, which then have one number. Afterwards numbers count from left to
-# right again, and whatever holds for a position holds for each of its copies.
-
-
 Copies = dict[int, tuple[int, ...]]
 """The new positions of each old one."""
 MOST_COPIES = 32
@@ -38,7 +32,12 @@ MOST_COPIES = 32
 
 
 def with_pattern(plan: Plan, pattern: Pattern) -> Plan:
-    """The plan with another pattern, whose positions are numbered as those of which they are copies."""
+    """The plan with another pattern, whose positions are numbered as those of which they are copies: the one place that
+    renumbers positions in everything that names them.
+
+    A rewritten pattern may have copies of a component, which then have one number. Afterwards numbers count from left
+    to right again, and whatever holds for a position holds for each of its copies.
+    """
     numbers, copies = count(), Copies()
     pattern = _numbered(pattern, numbers, copies)
     filters = tuple((copy, expr) for position, expr in plan.filters for copy in copies.get(position, ()))

@@ -42,19 +42,17 @@ def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | N
     return frozenset()
 
 
-# A condition is decided at the component with which the last of its events is bound, not on the whole match.
-#
-# Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
-# sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
-# whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
-# is about the match around it alone is decided before anything is bound inside. Valid because such a condition is for
-# every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
-# variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
-# Supporting Predicates for Nested Complex Event Processing", section 4.1.
-
-
 def push_predicates_in(plan: Plan) -> Plan:
-    """Let every condition on single events be decided as soon as these are bound."""
+    """Decide conditions at the component with which the last of their events is bound, not on the whole match.
+
+    Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
+    sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
+    whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
+    is about the match around it alone is decided before anything is bound inside. Valid because such a condition is for
+    every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
+    variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
+    Supporting Predicates for Nested Complex Event Processing", section 4.1.
+    """
     bodies = dict(scopes_of(plan.pattern))
     return replace(plan, conditions=tuple(_pushed(one, bodies[one.scope]) for one in plan.conditions))
 

@@ -139,9 +139,6 @@ def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
     return closure(after, lambda state: following.get(state, set()))
 
 
-# Conditions on two neighbours of a match, by the positions that these fit.
-
-
 @dataclass(frozen=True)
 class Neighbours:
     """`conditions` on each pair of positions; `whole`: no other condition and no NOT decides about a match."""
@@ -172,9 +169,6 @@ def _comparison(pair: Pair) -> Expr:
     return Comparison(cast("Any", pair.operator), pair.left, pair.right)
 
 
-# NOTs that depend on one event next to them, as comparisons of the two events of a step.
-
-
 def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
     found: dict[NegationGuard, set[tuple[int, int]]] = {}
@@ -188,14 +182,13 @@ def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     return tuple(EmptyGap(guard, frozenset(steps)) for guard, steps in found.items())
 
 
-# Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
-#
-# If all rules are such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on
-# that event alone, and runs can be followed by a table of successors.
-
-
 def pairs_of(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
-    """The pairs, or why a run cannot be followed by its last event alone."""
+    """The pairs, or why a run cannot be followed by its last event alone.
+
+    A pair is `left(e) op right(f)`, two columns and an operator, for two consecutive events of a run. If all rules are
+    such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on that event
+    alone, and runs can be followed by a table of successors.
+    """
     if pattern_spec.scopes[0].open_ended:
         return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
     automaton = Automaton(pattern_spec)

@@ -30,23 +30,6 @@ from trendloom.model.time import Window
 from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.request import Estimate, PlanningRequest
 
-# How many matches are to be expected, by statistics: as if every event were drawn from all of them independently.
-#
-# Let N be the events of the stream, q(p) the share that fits position p, s(p, r) the share of neighbours that pass the
-# conditions between positions p and r, and Q the matrix of the template with q(r) · s(p, r) for a step from a state at
-# p to one at r. An event is of a key and in an interval with probability w: the key's share of the events times the
-# interval's share of the time.
-#
-# - skip-till-any-match: every event is taken or not, so the partial matches in an interval are (I + w·Q)^N, and the
-#   matches there G(w) = start · (I + w·Q)^N · accept. With a bare WITHIN that is a part c of the time, a match begins
-#   at any of the N events and goes on for that long, or to the end of the stream:
-#   (1 - c) · N · begin · (I + w·Q)^(N-1) · accept + G(w). Sliding windows are so many intervals, shorter at both ends.
-# - skip-till-next-match: a run takes what fits next: a Markov chain that moves with w·Q and stays otherwise, and whose
-#   matches are the visits to accepting states. contiguous: it moves with Q at every event of its key, or ends.
-#
-# Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
-# are not neighbours: then the number is rather an upper bound.
-
 if TYPE_CHECKING:
     from trendloom.kernels.trends.complete.spec import Complete
 
@@ -61,7 +44,23 @@ TIME_AND_ROW = 2
 
 
 def expected_matches(pattern_spec: PatternSpec, statistics: Statistics, spread: KeySpread | None) -> float | None:
-    """The number of matches, in every window that has them; None: the statistics do not suffice."""
+    """The number of matches, in every window that has them; None: the statistics do not suffice.
+
+    As if every event were drawn from all of them independently. Let N be the events of the stream, q(p) the share that
+    fits position p, s(p, r) the share of neighbours that pass the conditions between positions p and r, and Q the
+    matrix of the template with q(r) · s(p, r) for a step from a state at p to one at r. An event is of a key and in an
+    interval with probability w: the key's share of the events times the interval's share of the time.
+
+    - skip-till-any-match: every event is taken or not, so the partial matches in an interval are (I + w·Q)^N, and the
+      matches there G(w) = start · (I + w·Q)^N · accept. With a bare WITHIN that is a part c of the time, a match begins
+      at any of the N events and goes on for that long, or to the end of the stream:
+      (1 - c) · N · begin · (I + w·Q)^(N-1) · accept + G(w). Sliding windows are intervals, shorter at both ends.
+    - skip-till-next-match: a run takes what fits next: a Markov chain that moves with w·Q and stays otherwise, and
+      whose matches are the visits to accepting states. contiguous: it moves with Q at every event of its key, or ends.
+
+    Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
+    are not neighbours: then the number is rather an upper bound.
+    """
     chain = _chain_of(pattern_spec, statistics)
     time = statistics.share_of_time(pattern_spec.window)
     if chain is None or time is None or spread is None:

@@ -26,17 +26,15 @@ def describe_hiding(pattern_spec: PatternSpec, how: str) -> tuple[Branch, ...]:
     return (Branch("EXISTS", f"{names}: {how}"),)
 
 
-# Fewer matches for the same remainders of EXISTS: hidden events that no condition reads are bound once, or not at all.
-#
-# Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
-# with one remainder. One of them is enough, where no condition reads them: the last, if no NOT lies before, or the
-# first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
-# neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
-# before an algorithm is chosen, and such matches are never found. Every state left can be reached from the start.
-
-
 def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:
-    """The detection with the same remainders and fewer matches; itself where nothing can be left out."""
+    """The detection with the same remainders and fewer matches; itself where nothing can be left out.
+
+    Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
+    with one remainder. One of them is enough, where no condition reads them: the last, if no NOT lies before, or the
+    first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
+    neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
+    before an algorithm is chosen, and such matches are never found. Every state left can be reached from the start.
+    """
     first = pattern_spec.scopes[0]
     hidden = {position for position in pattern_spec.hidden if not pattern_spec.places[position].branch}
     if not hidden or pattern_spec.earliest or pattern_spec.adjacent:

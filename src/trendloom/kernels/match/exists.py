@@ -209,19 +209,17 @@ def _fill_table(table: Array, hashes: Array, count: int) -> None:
         table[place] = row
 
 
-# What EXISTS leaves of matches, under the contract every kernel keeps: hidden events go, and equal remainders are one.
-#
-# Equal remainders can come of matches anywhere within WITHIN of their first event, before and after it. So a remainder
-# is certain when the watermark has passed that event by WITHIN, or at the end of its window, and events are kept for
-# twice WITHIN, or as long as their windows.
-#
-# Keys are looked at some at a time: remainders of different keys differ, and those of done keys are forgotten.
-# Cost: that of the search, and O(events of its matches).
-
-
 @dataclass(frozen=True)
 class ExistsKernel(SearchKernel):
-    """`search` finds matches, at most `most` for each stretch of keys; `memory`: bytes of remainders that are kept."""
+    """`search` finds matches, at most `most` for each stretch of keys; `memory`: bytes of remainders that are kept.
+
+    Equal remainders can come of matches anywhere within WITHIN of their first event, before and after it. So a
+    remainder is certain when the watermark has passed that event by WITHIN, or at the end of its window, and events are
+    kept for twice WITHIN, or as long as their windows.
+
+    Keys are looked at some at a time: remainders of different keys differ, and those of done keys are forgotten.
+    Cost: that of the search, and O(events of its matches).
+    """
 
     search: SearchKernel
     most: int

@@ -257,12 +257,10 @@ class Expansion:
         return first if same is None else first[same]
 
 
-# How large the first buffer of results is: later ones double.
-#
-# Small, because often only the first matches are taken; and in proportion to the events, so that a handful needs no
-# compiler (`interpreted.HANDFUL`).
-
-
 def first_chunk(events: int, most: int) -> int:
-    """Entries of the first buffer for matches of so many events."""
+    """Entries of the first buffer for matches of so many events.
+
+    Later buffers double. The first is small, because often only the first matches are taken, and in proportion to the
+    events, so that a handful needs no compiler (`interpreted.HANDFUL`).
+    """
     return min(most, ENTRIES, OF_AN_EVENT * (events + 8))

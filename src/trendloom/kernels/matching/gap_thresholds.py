@@ -39,17 +39,15 @@ if TYPE_CHECKING:
     from trendloom.kernels.matching.gaps import Gaps
 
 
-# The latest start of the matches of a NOT: one column that decides every gap.
-#
-# `latest[i]` is the greatest index at which a match starts that has ended before event i. A gap with events in
-# [low, high) is violated iff latest[high] >= low. Keys need no care: starts in earlier keys lie before every `low`.
-#
-# A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
-# partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
-
-
 def latest_starts(gaps: Gaps, scope: int) -> Array:
-    """The column for one NOT that depends on nothing outside."""
+    """For every index i the greatest index at which a match of a NOT starts that has ended before event i.
+
+    One column decides every gap for a NOT that depends on nothing outside: a gap with events in [low, high) is violated
+    iff latest[high] >= low. Keys need no care: starts in earlier keys lie before every `low`.
+
+    A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
+    partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
+    """
     block, automaton = gaps.block, gaps.automaton
     mine = gaps.spec.scopes[scope]
     steps = [*automaton.starts[scope], *(step for steps in automaton.moves[scope] for step in steps)]
@@ -271,13 +269,12 @@ def _nearest_below(
     return found
 
 
-# Both sides of comparisons of consecutive events as int64 columns whose order and equality are those of the values.
-#
-# See `sides` for how values become such columns; a NOT that depends on one event next to it is two columns, too.
-
-
 def comparable(pairs: tuple[Compared, ...], block: Block) -> tuple[Array, Array, Array]:
-    """Left and right columns of every pair, and where each is known: [pair, event] and [side, pair, event]."""
+    """Left and right columns of every pair, and where each is known: [pair, event] and [side, pair, event].
+
+    They are int64 columns whose order and equality are those of the values (see `sides_of`); a NOT that depends on one
+    event next to it is two columns, too.
+    """
     size = (len(pairs), len(block))
     left, right = np.zeros(size, np.int64), np.zeros(size, np.int64)
     known = np.ones((2, *size), np.bool_)

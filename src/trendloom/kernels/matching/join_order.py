@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     from trendloom.kernels.matching.gaps import Gaps
 
 
-# In which order to bind the components of a sequence: the one that should build the fewest partial matches.
-#
-# A set of components is bound by about (events · shares · window^(k-1) / (k-1)! · what conditions let through) partial
-# matches: as many as there are choices of k events in order within a window. What a condition between two components
-# lets through is measured on a sample of pairs. An order costs the sum over its steps of what is tried: pairs that
-# pass equalities, which are looked up. All subsets are weighed where there are few components; beyond that, the
-# cheapest next one is taken. Cost: O(2^components · components) for few components, else O(components²); a sample of
-# pairs for each condition. See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 5, on
-# costs.
-
-
 MOST_WEIGHED = 9
 """Components of which all orders are weighed."""
 PAIRS = 512
@@ -97,7 +86,16 @@ class SequenceFigures:
 
 
 def cheapest_order(figures: SequenceFigures) -> tuple[int, ...]:
-    """The components in the order in which to bind them; equal ones from the first to the last."""
+    """The components in the order that should build the fewest partial matches; equal ones from the first to the last.
+
+    A set of components is bound by about (events · shares · window^(k-1) / (k-1)! · what conditions let through)
+    partial matches: as many as there are choices of k events in order within a window. What a condition between two
+    components lets through is measured on a sample of pairs. An order costs the sum over its steps of what is tried:
+    pairs that pass equalities, which are looked up. All subsets are weighed where there are few components; beyond
+    that, the cheapest next one is taken. Cost: O(2^components · components) for few components, else O(components²); a
+    sample of pairs for each condition. See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing",
+    ch. 5, on costs.
+    """
     count = len(figures.shares)
     everything = frozenset(range(count))
     if count > MOST_WEIGHED:

@@ -145,9 +145,6 @@ def bound_events(paths: Paths, variable: str) -> tuple[Array, Array]:
     return binding[rows, column], paths.events[rows, column]
 
 
-# Slices of a sorted list, one for each row, as pairs of a row and an element, in pieces of bounded size.
-
-
 def pieces(members: Array, begin: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:
     """Row r goes with the `count[r]` members from `begin[r]` on; at most `size` pairs (and at least one) in a piece."""
     last = np.cumsum(count)

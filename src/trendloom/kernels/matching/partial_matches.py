@@ -26,13 +26,13 @@ from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.model.schema import Kind
 
-# Aggregates of each row of a matrix of events: what `avg(b[].x)` is for every partial match at once.
-#
-# Cost: O(rows · columns). Integer sums are exact: they leave int64 for Python integers where they could overflow.
-
 
 def row_aggregate(function: str, column: Vector | None, events: Array, mask: Array) -> Vector:
-    """One aggregate per row over the events where `mask` is set; NULL values are skipped."""
+    """One aggregate per row over the events where `mask` is set; NULL values are skipped.
+
+    What `avg(b[].x)` is for every partial match at once. O(rows · columns). Integer sums are exact: they leave int64
+    for Python integers where they could overflow.
+    """
     if column is None:
         return Vector(Kind.INT, mask.sum(axis=1))
     if column.valid is not None:

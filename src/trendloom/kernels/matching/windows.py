@@ -68,9 +68,6 @@ def surroundings(block: Block, first: Array, last: Array, start: Array | None, w
     return block.not_before(key, start), block.not_before(key, start + window.within)
 
 
-# Complete matches in the windows that hold them, and the NOTs at their ends, which look at the rest of the window.
-
-
 def in_windows(gaps: Gaps, paths: Paths) -> Iterator[tuple[Paths, Array | None]]:
     """Complete matches per window that holds them, where leading and trailing NOTs agree; with the windows' starts."""
     spec = gaps.spec

@@ -112,20 +112,18 @@ def chosen(mined: int, graph: ConflictGraph, budget: SearchBudget | None = None)
     return SharingChoice(mined, graph, guaranteed_weight(graph), first, reduction, FoundPlan(plan, weight, most))
 
 
-# A good plan at once: the segment that weighs most for what it excludes, then the next of what is left (GWMIN).
-#
-# Sakai, Togasaki and Yamazaki, "A note on greedy algorithms for the maximum weighted independent set problem": the
-# result weighs at least the sum of weight / (degree + 1). Cost: O(conflicts), and a look at all segments for each that
-# is taken, both as operations on arrays.
-
-
 def guaranteed_weight(graph: ConflictGraph) -> float:
     """What the greedy plan weighs at least."""
     return sum(weight / (near.bit_count() + 1) for weight, near in zip(graph.weights, graph.near, strict=True))
 
 
 def greedy(graph: ConflictGraph, budget: SearchBudget | None = None) -> int:
-    """A plan that is good at once."""
+    """A good plan (GWMIN): the segment that weighs most for what it excludes, then the next of what is left.
+
+    Sakai, Togasaki and Yamazaki, "A note on greedy algorithms for the maximum weighted independent set problem": the
+    result weighs at least the sum of weight / (degree + 1). Cost: O(conflicts), and a look at all segments for each
+    that is taken, both as operations on arrays.
+    """
     budget = budget or SearchBudget()
     weights = np.array(graph.weights)
     degrees = np.array([near.bit_count() for near in graph.near], np.int64)
@@ -251,18 +249,6 @@ class PlanSearch:
         return found
 
 
-# What any plan weighs at most, query by query, and which segments are therefore in none of the best.
-#
-# The weight of a segment is divided among its places in queries. In each query places of a plan do not overlap, so
-# they have at most the weight of the best places that do not, which is found from left to right; a plan weighs at most
-# the sum of these over all queries, however weights were divided. Round by round, weight is moved from places that
-# were taken to places of the same segment that were not, by which the sum becomes less (Lagrangian relaxation,
-# subgradient steps).
-#
-# A plan with a certain segment weighs at most that sum, less what each of its queries loses by taking it: where this is
-# less than a known plan weighs, the segment is out. Cost: O(places) for each round.
-
-
 @dataclass(frozen=True)
 class PlanBound:
     """What any plan weighs at most, and the segments of which every plan weighs less than one that is known."""
@@ -274,7 +260,17 @@ class PlanBound:
 def bound_plans(
     graph: ConflictGraph, least: float, budget: SearchBudget | None = None, rounds: int = ROUNDS
 ) -> PlanBound:
-    """The bound of all plans of a graph; `least`: what one of them weighs."""
+    """What any plan weighs at most, and the segments that no best plan can have; `least`: what one plan weighs.
+
+    The weight of a segment is divided among its places in queries. In each query places of a plan do not overlap, so
+    they have at most the weight of the best places that do not, which is found from left to right; a plan weighs at
+    most the sum of these over all queries, however weights were divided. Round by round, weight is moved from places
+    that were taken to places of the same segment that were not, by which the sum becomes less (Lagrangian relaxation,
+    subgradient steps).
+
+    A plan with a certain segment weighs at most that sum, less what each of its queries loses by taking it: where this
+    is less than a known plan weighs, the segment is out. Cost: O(places) for each round.
+    """
     budget = budget or SearchBudget()
     divided = _DividedWeights(graph)
     weight, out = float("inf"), 0

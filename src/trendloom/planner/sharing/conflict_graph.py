@@ -247,14 +247,6 @@ def _taken(segment: SharedSegment, alternative: int | None) -> list[tuple[object
     return found if alternative is None else [*found, ("alternative", alternative)]
 
 
-# Remove segments of which it is certain whether the best plan has them.
-#
-# One without conflicts is in it. One is out if everything that it does not exclude weighs less together than a plan is
-# known to weigh. What was set aside as certain counts in both: else a segment that belongs into the best plan could be
-# taken for too light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as
-# operations on arrays.
-
-
 @dataclass(frozen=True)
 class Reduction:
     """Which segments are still in question, which are certain, and which are out; as bits."""
@@ -265,7 +257,13 @@ class Reduction:
 
 
 def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None = None) -> Reduction:
-    """Decide what can be decided; `least`: what some plan weighs, at least."""
+    """Remove segments of which it is certain whether the best plan has them; `least`: what some plan weighs, at least.
+
+    One without conflicts is in it. One is out if everything that it does not exclude weighs less together than `least`.
+    What was set aside as certain counts in both: else a segment that belongs into the best plan could be taken for too
+    light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as operations
+    on arrays.
+    """
     budget = budget or SearchBudget()
     weights = np.array(graph.weights)
     degrees = np.array([near.bit_count() for near in graph.near], np.int64)
@@ -289,14 +287,6 @@ def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None
     return Reduction(bits_of(~certain & ~pruned), bits_of(certain), bits_of(pruned))
 
 
-# Segments for fewer queries: one that gives up the queries where it is in conflict may be shared beside the others.
-#
-# A conflict between two segments, caused by some queries, is resolved if each of these queries is given up by one of
-# the two; either must keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most
-# one, found breadth first. Their number is exponential in the worst case: so many are tried, the widest first. Where
-# there are many segments, each has fewer options, and the heaviest have them.
-
-
 def expand_candidates(
     graph: ConflictGraph,
     benefit: Benefit,
@@ -305,7 +295,14 @@ def expand_candidates(
     in_all: int = MOST_SEGMENTS,
     steps: int = MOST_STEPS,
 ) -> ConflictGraph:
-    """The graph of all options that save anything; there are `in_all` at most, unless there are more segments."""
+    """The graph of all options that save anything; there are `in_all` at most, unless there are more segments.
+
+    A segment that gives up the queries where it is in conflict may be shared beside the others. A conflict between two
+    segments, caused by some queries, is resolved if each of these queries is given up by one of the two; either must
+    keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most one, found breadth
+    first. Their number is exponential in the worst case: so many are tried, the widest first. Where there are many
+    segments, each has fewer options, and the heaviest have them.
+    """
     budget = budget or SearchBudget()
     found = [[(segment, weight)] for segment, weight in zip(graph.segments, graph.weights, strict=True)]
     room = in_all - len(found)
