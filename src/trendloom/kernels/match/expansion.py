@@ -33,7 +33,7 @@ from trendloom.kernels.matching.expansion import CHUNK, Expansion, Filters
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.join_order import Joining
-from trendloom.kernels.matching.partial_matches import Paths, without_context
+from trendloom.kernels.matching.partial_matches import Paths, whole_keys
 from trendloom.kernels.matching.reachability import NEVER, end_bounds
 from trendloom.kernels.matching.windows import in_windows, matches_of
 
@@ -67,20 +67,16 @@ class JoiningKernel(SearchKernel):
 def enumerate_matches(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """Chunks of matches; each match once per window that holds it."""
     check_range(block.time, spec.window)
-    gaps = _gaps(spec, block, chunk)
-    filters = None if spec.earliest or spec.adjacent else _filters(gaps)
-    expansion = Expansion(gaps.automaton, block, gaps, 0, chunk, filters)
-    roots = without_context(gaps.automaton, block, 0, block.keys)
-    found = expansion.matches(roots, block.key_starts[:-1], block.key_starts[1:], horizons(block, spec.window))
-    yield from _windowed(gaps, found)
+    gaps = Gaps(Automaton(spec), block, chunk)
+    expansion = Expansion(gaps, 0) if spec.earliest or spec.adjacent else Expansion(gaps, 0, _filters(gaps))
+    yield from _windowed(gaps, expansion.matches(*whole_keys(gaps.automaton, block, 0), horizons(block, spec.window)))
 
 
 def joined_matches(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Iterator[Matches]:
     """The same for a sequence of single events."""
     check_range(block.time, spec.window)
     joining = _joining(spec, block, chunk)
-    roots = without_context(joining.automaton, block, 0, block.keys)
-    yield from _windowed(joining.gaps, joining.matches(roots, block.key_starts[:-1], block.key_starts[1:]))
+    yield from _windowed(joining.gaps, joining.matches(*whole_keys(joining.automaton, block, 0)))
 
 
 def describe_order(spec: PatternSpec, block: Block) -> str:
@@ -90,12 +86,7 @@ def describe_order(spec: PatternSpec, block: Block) -> str:
 
 
 def _joining(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Joining:
-    return Joining(_gaps(spec, block, chunk), 0, chunk, horizons(block, spec.window))
-
-
-def _gaps(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Gaps:
-    automaton = Automaton(spec)
-    return Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope, chunk))
+    return Joining(Gaps(Automaton(spec), block, chunk), 0, chunk, horizons(block, spec.window))
 
 
 def _windowed(gaps: Gaps, found: Iterable[Paths]) -> Iterator[Matches]:
@@ -207,9 +198,9 @@ class _SearchFromStarts:
         self, spec: PatternSpec, block: Block, remembered: frozenset[str] | None, go_on: Callable[[], bool]
     ) -> None:
         self.block, self.go_on = block, go_on
-        self.gaps = _gaps(spec, block)
-        self.automaton = self.gaps.automaton
-        self.expansion = Expansion(self.automaton, block, self.gaps, 0)
+        self.automaton = Automaton(spec)
+        self.gaps = Gaps(self.automaton, block)
+        self.expansion = Expansion(self.gaps, 0)
         self.horizon = horizons(block, spec.window)
         self.memory = _Seen(self.automaton, len(block), remembered)
         self.bound = np.zeros((len(spec.places), len(block)), np.bool_)
@@ -218,10 +209,7 @@ class _SearchFromStarts:
 
     def run(self) -> bool:
         """Whether everything was tried."""
-        block = self.block
-        roots = without_context(self.automaton, block, 0, block.keys)
-        starts = self.expansion.starts(roots, block.key_starts[:-1], block.key_starts[1:], self.horizon)
-        todo: list[Iterator[Paths]] = [starts]
+        todo = [self.expansion.starts(*whole_keys(self.automaton, self.block, 0), self.horizon)]
         while todo:
             if not self.go_on():
                 return False

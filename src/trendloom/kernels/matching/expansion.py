@@ -21,16 +21,17 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.matching.gaps import Gaps
+from trendloom.kernels.matching.automaton import Step
 from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
+
+if TYPE_CHECKING:
+    from trendloom.kernels.matching.gaps import Gaps
 
 CHUNK = 1 << 20
 """Most entries (rows × length) of a matrix of partial matches."""
@@ -53,19 +54,11 @@ class Expansion:
     event. `filters`: which events a partial match of the outermost scope can go on with, see above.
     """
 
-    def __init__(
-        self,
-        automaton: Automaton,
-        block: Block,
-        gaps: Gaps,
-        scope: int,
-        chunk: int = CHUNK,
-        filters: Filters | None = None,
-    ) -> None:
-        self.automaton, self.block, self.gaps = automaton, block, gaps
+    def __init__(self, gaps: Gaps, scope: int, filters: Filters | None = None) -> None:
+        self.gaps, self.automaton, self.block, self.chunk = gaps, gaps.automaton, gaps.block, gaps.chunk
         self.filters = filters or Filters(None, {})
+        automaton = gaps.automaton
         self.scope = automaton.spec.scopes[scope]
-        self.chunk = chunk
         outermost = scope == 0
         self.earliest = outermost and automaton.spec.earliest
         self.adjacent = outermost and automaton.spec.adjacent

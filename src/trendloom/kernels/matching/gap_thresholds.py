@@ -31,7 +31,7 @@ from trendloom.kernels.columns.comparisons import sides_of
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.partial_matches import without_context
+from trendloom.kernels.matching.partial_matches import whole_keys
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Template
 
@@ -55,8 +55,7 @@ def latest_starts(gaps: Gaps, scope: int) -> Array:
         ended = propagate(mine.template, block, block.key)
     else:
         ended = np.full(len(block) + 1, -1, np.int64)
-        roots = without_context(automaton, block, scope, block.keys)
-        for matches in gaps.matches(roots, block.key_starts[:-1], block.key_starts[1:]):
+        for matches in gaps.matches(*whole_keys(automaton, block, scope)):
             np.maximum.at(ended, matches.events[:, -1] + 1, matches.events[:, 0])
     return np.maximum.accumulate(ended)
 

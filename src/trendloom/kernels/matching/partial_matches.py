@@ -320,6 +320,11 @@ def without_context(automaton: Automaton, block: Block, scope: int, count: int) 
     return Paths(automaton, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
 
 
+def whole_keys(automaton: Automaton, block: Block, scope: int) -> tuple[Paths, Array, Array]:
+    """An empty partial match for every key, and the events [low, high) of each."""
+    return without_context(automaton, block, scope, block.keys), block.key_starts[:-1], block.key_starts[1:]
+
+
 def together(pieces: list[Paths]) -> Paths:
     """Paths of one length and scope in one matrix; they have no context."""
     return replace(

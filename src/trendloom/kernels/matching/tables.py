@@ -14,7 +14,6 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 
@@ -61,7 +60,7 @@ def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
 
 def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -> Checks:
     moves = automaton.transitions
-    gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+    gaps = Gaps(automaton, block)
     nots = [[scope for way in step.ways for scope in automaton.thresholds_of(way)] for _, step in moves]
     crossed = sorted({scope for some in nots for scope in some})
     compared = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]

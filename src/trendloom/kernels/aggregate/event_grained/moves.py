@@ -18,7 +18,6 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.structures import Columns, Move
 from trendloom.kernels.aggregate.measures import Addends
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.tables import OPERATORS, Checks
 from trendloom.pattern.template import Crossings
@@ -125,7 +124,7 @@ class _Bars:
     def __init__(self, addends: Addends) -> None:
         block, automaton = addends.block, addends.automaton
         self.events = len(block)
-        self.gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+        self.gaps = Gaps(automaton, block)
         self.columns: list[Array] = []
         self.rows: dict[frozenset[frozenset[int]], int] = {}
 

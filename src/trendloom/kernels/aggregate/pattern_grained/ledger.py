@@ -39,7 +39,6 @@ from trendloom.kernels.columns.numbers import (
     zeros,
 )
 from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.successors import NONE
 from trendloom.kernels.matching.tables import Checks, Moves, checks_of, moves_of
@@ -111,7 +110,7 @@ def _gains_of(addends: Addends) -> Gains:
 
 def _bounds_of(addends: Addends) -> Bounds:
     automaton, block = addends.automaton, addends.block
-    gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+    gaps = Gaps(automaton, block)
     starts = automaton.starts[0]
     before = [step.ways for step in starts]
     after = list(automaton.spec.scopes[0].template.accepts)
