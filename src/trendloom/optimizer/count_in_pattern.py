@@ -6,7 +6,7 @@ and BETWEEN. A step then depends on two events alone: runs, postponing and aggre
 Valid where b is one component with a `+` of its own, inside no other repetition, so that all its events are of this
 part. Under skip-till-any-match and contiguous, matches are the bindings that pass, however a run finds them. Under
 skip-till-next-match a run that waits for more of b steps over what could come after it, so nothing may come after it:
-the run takes the same events then, and gives out those matches that have as many of them.
+the run takes the same events then, and emits those matches that have as many of them.
 Rows of complete and collapsed trends need the repeated component as it stands. A count that no match can have, and
 one that would take more than MOST_COPIES positions, stay conditions.
 """

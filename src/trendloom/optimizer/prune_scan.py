@@ -1,6 +1,6 @@
-"""Read only the columns that the query names; rows of TRENDS give out whole events, so they need them all.
+"""Read only the columns that the query names; rows of TRENDS emit whole events, so they need them all.
 
-So do ranked matches: which of those with equal scores are given out depends on all that their events hold.
+So do ranked matches: which of those with equal scores are emitted depends on all that their events hold.
 """
 
 from __future__ import annotations

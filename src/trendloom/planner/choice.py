@@ -1,4 +1,4 @@
-"""What is made of matches that are found one by one: rows, complete trends, collapsed trends, or sums of them."""
+"""From matches that are found one by one to the output of a plan: rows, trends, ranked matches or aggregates."""
 
 from __future__ import annotations
 

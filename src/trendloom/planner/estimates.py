@@ -1,4 +1,4 @@
-"""What a run should come to, in figures, as far as the statistics of its stream are known.
+"""Figures of a run, estimated by the statistics of its stream.
 
 - rows of a search: the matches, by `expected_matches`; at most so many where not only neighbours decide about them;
 - rows of ranked matches: the k best of each window and partition, if there are so many matches;
@@ -161,7 +161,7 @@ def _integral(function: Callable[[float], float], until: float) -> float:
 
 
 def estimate_search(request: PlanningRequest) -> Estimate | None:
-    """Rows of matches that are found one by one, or what is made of them."""
+    """Rows of a search for matches, whatever the plan returns of them."""
     if request.statistics.events is None:
         return None
     if request.aggregates:

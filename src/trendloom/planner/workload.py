@@ -125,7 +125,7 @@ class PhysicalWorkload:
         return show_names(names, len(names) if most is None else most)
 
     def describe_shared(self) -> Iterator[str]:
-        """What one kernel answers, for people to read."""
+        """A line of text for each group that shares a kernel."""
         for group in self.shared_groups:
             yield f"count {self.named(group.members)} in one sweep over the events: {group.saved}"
 

@@ -35,7 +35,7 @@ from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_o
 from trendloom.kernels.matching.windows import windowed
 
 CHUNK = 1 << 22
-"""Most entries (events of matches) given out at a time, unless one match alone has more."""
+"""Most entries (events of matches) emitted at a time, unless one match alone has more."""
 NEXT_START, DEPTH, FRESH, EMITTED, VISITED, DEAD_ENDS = range(6)
 """What `place` holds: how far the search has come, and what it cost."""
 EVENT, POSITION, NODE, MOVE, CURSOR, UNTIL = range(6)
@@ -113,7 +113,7 @@ class Postponed:
 
 
 class MatchPath(NamedTuple):
-    """A search under way: rows of the path, what was given out when each event was entered, and `place`.
+    """A search under way: rows of the path, what was emitted when each event was entered, and `place`.
 
     Candidates of state s end before node `stop[s]`: from there on nothing can be completed inside the horizon of the
     first event, which only moves forward from start to start.

@@ -1,4 +1,4 @@
-"""Matches without their hidden events, each once: what EXISTS gives out, from chunks in any order, in one pass.
+"""Matches without their hidden events, each once: what EXISTS emits, from chunks in any order, in one pass.
 
 Every match is written, without its hidden events, behind the remainders that are kept; it stays there if none of them
 is equal. Those with its hash stand in an open table, and are compared event by event, so that no remainder is lost to

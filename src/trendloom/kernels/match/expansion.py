@@ -5,7 +5,7 @@ partial matches from their first event on. `JoiningKernel` takes sequences of si
 in the order that costs least. Memory is bounded by the longest match times the chunk; time grows with the partial
 matches, of which skip-till-any-match has exponentially many.
 
-`reached` says how far matching gets, for people who miss a match: which events some partial match binds at which
+`reached` finds how far matching gets, to explain missing matches: which events some partial match binds at which
 position. Of partial matches that can only go on alike one is enough: where conditions look at neighbours alone, the
 state and the last event say everything, and the latest start is the best one, as it is the last to leave its window.
 Where other conditions look back at variables that bind one event, these events are compared, too. Where they look at
@@ -80,7 +80,7 @@ def joined_matches(spec: PatternSpec, block: Block, chunk: int = CHUNK) -> Itera
 
 
 def describe_order(spec: PatternSpec, block: Block) -> str:
-    """The components in the order in which they are bound over these events, for people to read."""
+    """The components in the order in which they are bound over these events, as text."""
     joining = _joining(spec, block)
     return ", ".join(joining.names[at] for at in joining.order)
 
@@ -101,7 +101,7 @@ def _windowed(gaps: Gaps, found: Iterable[Paths]) -> Iterator[Matches]:
 
 
 def _unseen(paths: Paths, start: Array | None, seen: set[bytes]) -> tuple[Paths, Array | None]:
-    """Bindings that were not given out before: one binding can have several derivations."""
+    """Bindings that were not emitted before: one binding can have several derivations."""
     fresh = []
     positions = paths.automaton.position_of[paths.steps]
     for row in range(len(paths)):

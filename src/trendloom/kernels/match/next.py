@@ -31,7 +31,7 @@ from trendloom.kernels.matching.tables import Checks, Moves, checks_of, fits_at,
 from trendloom.kernels.matching.windows import windowed
 
 CHUNK = 1 << 22
-"""Entries (events of matches) given out at a time."""
+"""Entries (events of matches) emitted at a time."""
 NEXT_START, DEPTH, OPEN, FRESH = range(4)
 """What `place` holds: the next start; of the run under way its depth, open places, and whether its top is new."""
 EVENT, STATE, CURSOR, MOVE = range(4)
@@ -96,7 +96,7 @@ class RunsKernel(SearchKernel):
         return "the events of runs that may go on" if self.prunes else super().keeps
 
     def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
-        """Take events; give out the matches that have become certain."""
+        """Take events; emit the matches that have become certain."""
         if watermark is None or not self.prunes or not len(block):
             return super().step(state, block, watermark)
         runs = prepare_runs(self.pattern_spec, self.pairs, block)

@@ -1,9 +1,9 @@
 """Finding matches, under the contract of kernels: what all searches share.
 
 In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
-which is not certain yet could hold, and gives out the matches that have become certain. The engine keeps events as long
+which is not certain yet could hold, and emits the matches that have become certain. The engine keeps events as long
 as `emission` needs them, so there is nothing to dump.
-Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
+Cost of a step: that of the search over these events. Matches that were emitted are found again and passed over.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ class MatchCount(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """`before`: what was certain at this watermark has been given out. `kept`: events of the block that are needed."""
+    """`before`: what was certain at this watermark has been emitted. `kept`: events of the block that are needed."""
 
     block: Block | None = None
     before: int | None = None
@@ -132,7 +132,7 @@ class SearchKernel(ABC):
         return SearchState()
 
     def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
-        """Take events; give out the matches that have become certain."""
+        """Take events; emit the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
         return self._found(block, state.before, watermark), SearchState(block, watermark)
@@ -144,7 +144,7 @@ class SearchKernel(ABC):
         return self.count.expected(state.block)
 
     def finish(self, state: SearchState, on_progress: OnProgress | None = None) -> Iterator[Matches]:
-        """The matches that were not given out yet, in bounded chunks."""
+        """The matches that were not emitted yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
 
     def kept(self, state: SearchState) -> Array | None:

@@ -84,7 +84,7 @@ class SharingQuestion:
     queries: tuple[CountedQuery, ...]
     event_filters: tuple[SharedFilter, ...]
     rates: Rates
-    shown: tuple[str, ...] = field(default=(), compare=False)  # by event filter, for people to read
+    shown: tuple[str, ...] = field(default=(), compare=False)  # by event filter, as text
     limit: int | None = MOST_SHARING_STEPS  # steps of the search; None: until the best segments are found
 
     @cached_property

@@ -6,7 +6,7 @@ between its parts, conditions on single events alone, and returns numbers of mat
 There is a formula for each way:
 
 - a sweep: a call, and for every query the gathering of its results; for every event what it costs to look at it, and
-  for every cell that it fits a call and its open windows; for every window of a key what it costs to open, give out
+  for every cell that it fits a call and its open windows; for every window of a key what it costs to open, emit
   and empty it;
 - a segment that is counted per START event: for each of its events one addition per START event that is within reach,
   for each START event what prefixes hold, for each outcome that is read a product per START event and window;
@@ -33,7 +33,7 @@ from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round
 from trendloom.planner.plan import Physical
 
 MOST_LANES = 32
-"""Windows that are open at a time: with more, every query had better add up panes by itself."""
+"""Windows that are open at a time: with more, each query adds up panes on its own in less time."""
 EVENT, CELL, LANE, WINDOW, EMPTIED, RESULT = 35.0, 13.0, 2.2, 60.0, 1.5, 130.0
 EXTEND, STARTED, ENTER, PRODUCT = 300.0, 1.5, 3.0, 3.0
 MOST_EMPTIED = 250.0
