@@ -9,7 +9,7 @@ for all rows at once. Cost: O(rows · length^q) for q quantified variables besid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -240,20 +240,21 @@ class _AppliedRule:
 
     def _columns(self, newest: bool) -> Iterator[tuple[dict[str, int], int, Array]]:
         """Columns for the quantifiers, one of which the round is that of the rule, and the rows in which they fit."""
-        names = [f"each {name}" for name in sorted(self.shape.each)]
-        names += ["index"] if self.shape.index is not None else []
+        variables = {f"each {name}": name for name in sorted(self.shape.each)}
+        if self.shape.index is not None:
+            variables["index"] = self.shape.index
         width = self.paths.events.shape[1]
         if self.shape.pair is not None:
             yield from self._pairs(width, newest)
-        elif not names:
+        elif not variables:
             yield from self._wholes(width)
         else:
-            binding = [self.binding[self.shape.index if name == "index" else name[5:]] for name in names]
+            binding = [self.binding[name] for name in variables.values()]
             tables = [[column for column in range(width) if mask[:, column].any()] for mask in binding]
             for columns in product(*tables):
                 if not newest or width - 1 in columns:
                     fits = [mask[:, column] for mask, column in zip(binding, columns, strict=True)]
-                    yield dict(zip(names, columns, strict=True)), columns[0], np.logical_and.reduce(fits)
+                    yield dict(zip(variables, columns, strict=True)), columns[0], np.logical_and.reduce(fits)
 
     def _pairs(self, width: int, newest: bool) -> Iterator[tuple[dict[str, int], int, Array]]:
         """Neighbours that NEXT relates."""
