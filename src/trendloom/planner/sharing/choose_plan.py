@@ -67,15 +67,19 @@ class FoundPlan:
 class SharingChoice:
     """What was chosen and out of what. `mined`: segments before those that save nothing were left out.
 
-    `graph`: the segments and their options. `guaranteed`: what the greedy plan weighs at least; `greedy`: that plan.
+    `graph`: the segments and their options. `greedy`: the greedy plan.
     """
 
     mined: int
     graph: ConflictGraph
-    guaranteed: float
     greedy: int
     reduction: Reduction
     found: FoundPlan
+
+    @property
+    def guaranteed(self) -> float:
+        """What the greedy plan weighs at least."""
+        return guaranteed_weight(self.graph)
 
     @property
     def segments(self) -> tuple[SharedSegment, ...]:
@@ -109,7 +113,7 @@ def chosen(mined: int, graph: ConflictGraph, budget: SearchBudget | None = None)
     if weight < least:
         plan, weight = first, least
     most = max(min(rest.bound + certain, bound.weight), weight) + graph.lacking
-    return SharingChoice(mined, graph, guaranteed_weight(graph), first, reduction, FoundPlan(plan, weight, most))
+    return SharingChoice(mined, graph, first, reduction, FoundPlan(plan, weight, most))
 
 
 def guaranteed_weight(graph: ConflictGraph) -> float:

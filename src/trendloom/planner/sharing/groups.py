@@ -123,15 +123,11 @@ class SharingQuestion:
                 for query, first in places
                 for at in range(first, first + len(letters))
             }
-            followers = [self._filter_at(query, first + len(letters)) for query, first in places]
-            read = [reads_of_outcome(follower, family, self.rates) for follower in followers]
+            followers = [self.queries[query].steps[first + len(letters) :] for query, first in places]
+            read = [reads_of_outcome(some[0].letter if some else None, family, self.rates) for some in followers]
             found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
             found -= segment_cost(letters, read, family, self.rates)
         return found
-
-    def _filter_at(self, query: int, position: int) -> int | None:
-        steps = self.queries[query].steps
-        return steps[position].letter if position < len(steps) else None
 
     def is_countable(self, segment: SharedSegment) -> bool:
         """Whether it can be counted per START event: numbers of matches, no NOT inside or right after it."""
