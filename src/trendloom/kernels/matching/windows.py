@@ -28,11 +28,13 @@ ROWS = 1 << 16
 def windowed(found: Iterable[Matches], block: Block, window: Window, most: int) -> Iterator[Matches]:
     """Matches in the windows that hold them, those of no window left out; in parts of `most` entries."""
     for matches in found:
-        if window.slide is not None:
-            low, count = numbers_of_windows(block.time[matches.first], block.time[matches.last], window)
-            yield from in_each_window(matches, low, count, window.slide, most)
-        elif len(matches):
+        if not len(matches):
+            continue
+        if window.slide is None:
             yield matches
+            continue
+        low, count = numbers_of_windows(block.time[matches.first], block.time[matches.last], window)
+        yield from in_each_window(matches, low, count, window.slide, most)
 
 
 def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:
