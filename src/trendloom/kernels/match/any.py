@@ -31,7 +31,7 @@ from trendloom.kernels.match.search import MatchBuffer, SearchKernel, written
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import first_chunk
 from trendloom.kernels.matching.reachability import NEVER, accepting, cuts_of, earliest_ends, first_cut
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, moves_of, pairs_hold
+from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, by_rank, checks_of, moves_of, pairs_hold
 from trendloom.kernels.matching.windows import windowed
 
 CHUNK = 1 << 22
@@ -264,12 +264,9 @@ def _leader(move: int, checks: Checks) -> tuple[int, int]:
 
 
 def _by_value(mine: Array, theirs: Array, pair: int, checks: Checks) -> tuple[Array, Array]:
-    left, right = checks.left[pair, mine], checks.right[pair, theirs]
-    ranks = np.unique(np.concatenate([left, right]), return_inverse=True)[1].reshape(-1)
-    latest = np.full(int(ranks.max(initial=-1)) + 1, NEVER, np.int64)
-    return _linked(
-        mine, theirs, ranks[: len(mine)], ranks[len(mine) :], checks.known[1, pair, theirs], latest, checks.tie_end
-    )
+    left, right, distinct = by_rank(checks.left[pair, mine], checks.right[pair, theirs])
+    latest = np.full(distinct, NEVER, np.int64)
+    return _linked(mine, theirs, left, right, checks.known[1, pair, theirs], latest, checks.tie_end)
 
 
 def _tree(values: Array, known: Array) -> list[Array]:

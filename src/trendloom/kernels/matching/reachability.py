@@ -28,7 +28,16 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, flat_lists, moves_of
+from trendloom.kernels.matching.tables import (
+    OPERATORS,
+    Checks,
+    Moves,
+    by_rank,
+    fits_at,
+    fitting_bits,
+    flat_lists,
+    moves_of,
+)
 
 NEVER = 2**31 - 1
 MOST_POSITIONS = 64
@@ -156,9 +165,8 @@ def places_of_pair(checks: Checks, pair: int) -> tuple[int, Array, Array, int]:
     operator = OPERATORS[checks.operators[pair]]
     left, right = checks.left[pair], checks.right[pair]
     if operator in ("=", "!="):
-        ranks = np.unique(np.concatenate([left, right]), return_inverse=True)[1].reshape(-1)
-        reads, stores = ranks[: len(left)], ranks[len(left) :]
-        kind, cells = (EQUAL, int(ranks.max(initial=0)) + 1) if operator == "=" else (OTHER, 3)
+        reads, stores, distinct = by_rank(left, right)
+        kind, cells = (EQUAL, distinct) if operator == "=" else (OTHER, 3)
     else:
         # x → ~x turns the order around: what may follow is always what lies below
         left, right = (~left, ~right) if operator in ("<", "<=") else (left, right)

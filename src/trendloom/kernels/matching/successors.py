@@ -26,7 +26,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, possible
+from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, by_rank, fits_at, possible
 
 NONE = -1
 NOWHERE = 2**62
@@ -86,9 +86,10 @@ def _nearest(moves: Moves, checks: Checks, events: int) -> Nearest | None:
         sides = (checks.left[pair], checks.right[pair])
         sides = (~sides[0], ~sides[1]) if operator in (">", ">=") else sides
         if operator == "=":
-            ranks = np.unique(np.concatenate(sides), return_inverse=True)[1].reshape(-1)
-            values, sides = max(values, int(ranks.max(initial=0)) + 1), (ranks[:events], ranks[events:])
-        left[move], right[move] = sides
+            left[move], right[move], distinct = by_rank(*sides)
+            values = max(values, distinct)
+        else:
+            left[move], right[move] = sides
         known[:, move] = checks.known[:, pair]
         kind[move] = {"=": EQUAL, "!=": OTHER, "<": BELOW, ">": BELOW, "<=": NOT_ABOVE, ">=": NOT_ABOVE}[operator]
     return Nearest(kind, left, right, known[0], known[1], values)

@@ -82,6 +82,13 @@ def flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
 
 
+def by_rank(left: Array, right: Array) -> tuple[Array, Array, int]:
+    """Two columns with ranks in place of their values, and the number of distinct values."""
+    values, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
+    ranks = ranks.reshape(-1)
+    return ranks[: len(left)], ranks[len(left) :], len(values)
+
+
 def fitting_bits(block: Block) -> Array:
     """Per event a word with a bit for each position it fits (at most 64 positions)."""
     if block.bits == tuple(range(len(block.bits))):
