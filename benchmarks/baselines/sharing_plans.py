@@ -9,8 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trendloom.planner.sharing.conflict_graph import ConflictGraph, members
-from trendloom.planner.sharing.segments import PatternSteps, SharedSegment
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, PatternSteps, SharedSegment, members
 
 Decisions = tuple[int, ...]
 

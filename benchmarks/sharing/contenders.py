@@ -45,10 +45,9 @@ from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.planner.sharing.groups import SharedGroup, SharingQuestion, Way, question_of, with_queries_apart
-from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
-from trendloom.planner.workload import PhysicalWorkload
+from trendloom.planner.sharing.queries import counted_query
+from trendloom.planner.workload import PhysicalWorkload, QueryGroup, group_of_one
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream, build_block
 from trendloom.runtime.equal_times import Ties
@@ -292,7 +291,7 @@ def _groups(
 ) -> Iterator[SharedGroup]:
     for keys in workload.key_sets:
         queries = {number: workload.queries[number] for number in keys.members}
-        counted = {n: query for n, query in queries.items() if counted_query(query, QueryEventFilters()) is not None}
+        counted = {n: query for n, query in queries.items() if counted_query(query, {}) is not None}
         if counted:
             some = list(counted.values())
             question = question_of(some, keys.attributes, statistics(workload.queries[keys.members[0]].plan))

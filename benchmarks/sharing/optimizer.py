@@ -19,8 +19,13 @@ from benchmarks.cases.sharing import routes, sharing_workload, taxi
 from benchmarks.harness.report import Curve, Report, Timing, race
 from trendloom.model.limits import MOST_SHARING_STEPS
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan, chosen, greedy
-from trendloom.planner.sharing.conflict_graph import ConflictGraph, conflict_graph, expand_candidates
-from trendloom.planner.sharing.segments import PatternSteps, mine_segments
+from trendloom.planner.sharing.conflict_graph import (
+    ConflictGraph,
+    PatternSteps,
+    conflict_graph,
+    expand_candidates,
+    mine_segments,
+)
 
 LENGTH = 10
 MOST_PLANS = 100_000

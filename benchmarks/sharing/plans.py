@@ -24,10 +24,9 @@ from benchmarks.sharing.contenders import WARM_UP, Contest, quietly, with_kernel
 from trendloom.kernels.shared import CountedStep, SharedSteps
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.planner.sharing.choose_plan import SharingChoice
-from trendloom.planner.sharing.conflict_graph import members
-from trendloom.planner.sharing.costs import seconds_of_sweep
+from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.groups import SharingQuestion
-from trendloom.planner.sharing.segments import SharedSegment
+from trendloom.planner.sharing.queries import seconds_of_sweep
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared

@@ -17,7 +17,7 @@ from tests.property.strategies import ANY, CONTIGUOUS, NEXT, Case, Knobs, cases,
 
 import trendloom as tl
 from trendloom.errors import BindError, PlanError
-from trendloom.kernels.match.reached_events import Reached, reached
+from trendloom.kernels.match.expansion import Reached, reached
 from trendloom.logical.bind import bind
 from trendloom.logical.display import draw
 from trendloom.options import Options

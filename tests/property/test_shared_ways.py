@@ -23,10 +23,9 @@ from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 from trendloom.planner.sharing.choose_plan import choose_plan
-from trendloom.planner.sharing.conflict_graph import members
-from trendloom.planner.sharing.costs import Rates
+from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.groups import SharingQuestion, shared_steps
-from trendloom.planner.sharing.segments import SharedSegment
+from trendloom.planner.sharing.queries import Rates
 
 EXAMPLES = amount(80)
 LETTERS = 4

@@ -6,7 +6,8 @@ workload into another, once its plans are optimized.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
+from functools import partial
 
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
@@ -52,7 +53,7 @@ WITHOUT_ORDER: tuple[Rule | CostedRule, ...] = (
     look_up_equalities,
     short_cut_predicates,
 )
-"""Rules for searches that know which of two events is first: where times are imprecise, plans do without them."""
+"""Rules for searches in which one of two events is surely first: not applied where times are imprecise."""
 
 WORKLOAD_RULES = (
     read_once,
@@ -61,18 +62,25 @@ WORKLOAD_RULES = (
 
 
 def optimize(plan: Plan, statistics: Statistics = UNKNOWN, without: Collection[Rule | CostedRule] = ()) -> Plan:
-    """The plan after every rule but those it is to do `without`."""
-    without = (*without, *not_for(plan))
-    for rule in RULES:
-        plan = plan if rule in without else rule(plan)
-    for costed in COSTED_RULES:
-        plan = plan if costed in without else costed(plan, statistics)
+    """The plan after every rule but those in `without`."""
+    for _, rule in applied_rules(plan, statistics, without):
+        plan = rule(plan)
     return plan
 
 
-def not_for(plan: Plan) -> tuple[Rule | CostedRule, ...]:
-    """The rules that a plan does without."""
-    return WITHOUT_ORDER if plan.schema.imprecise else ()
+def applied_rules(
+    plan: Plan, statistics: Statistics, without: Collection[Rule | CostedRule] = ()
+) -> Iterator[tuple[str, Rule]]:
+    """The rules for a plan in their order, by name."""
+    left_out = (*without, *(WITHOUT_ORDER if plan.schema.imprecise else ()))
+    yield from ((rule.__name__, rule) for rule in RULES if rule not in left_out)
+    for costed in COSTED_RULES:
+        if costed not in left_out:
+            yield costed.__name__, partial(_with_statistics, costed, statistics)
+
+
+def _with_statistics(rule: CostedRule, statistics: Statistics, plan: Plan) -> Plan:
+    return rule(plan, statistics)
 
 
 def optimize_workload(workload: Workload) -> Workload:
@@ -88,7 +96,7 @@ __all__ = [
     "WORKLOAD_RULES",
     "CostedRule",
     "Rule",
-    "not_for",
+    "applied_rules",
     "optimize",
     "optimize_workload",
 ]

@@ -1,4 +1,4 @@
-"""How many events a repeated component has is said by the pattern, not by a condition on the whole of it.
+"""Conditions on how many events a repeated component has become part of the pattern.
 
 Before: B+ b[] where count(b[]) >= 3.   After: B b{3,}, which is two rounds and then B+. Likewise `>`, `=`, `<`, `<=`
 and BETWEEN. A step then depends on two events alone: runs, postponing and aggregates need that.
@@ -6,8 +6,8 @@ and BETWEEN. A step then depends on two events alone: runs, postponing and aggre
 Valid where b is one component with a `+` of its own, inside no other repetition, so that all its events are of this
 part. Under skip-till-any-match and contiguous, matches are the bindings that pass, however a run finds them. Under
 skip-till-next-match a run that waits for more of b steps over what could come after it, so nothing may come after it:
-the run takes the same events then, and gives out those matches that have as many of them.
-Rows of complete and collapsed trends ask for the repeated component as it stands. A count that no match can have, and
+the run takes the same events then, and emits those matches that have as many of them.
+Rows of complete and collapsed trends need the repeated component as it stands. A count that no match can have, and
 one that would take more than MOST_COPIES positions, stay conditions.
 """
 
@@ -25,18 +25,19 @@ from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Kleene, Pattern, Round, Sequence
 from trendloom.pattern.template import build_template
 
-# Number the positions of a pattern anew, with everything in a plan that names them: the one place that does so.
-#
-# A rewritten pattern may have copies of a component, which then have one number. Afterwards numbers count from left to
-# right again, and whatever was said of a position is said of each of its copies.
-
-
 Copies = dict[int, tuple[int, ...]]
 """The new positions of each old one."""
+MOST_COPIES = 32
+"""Positions that a component may become."""
 
 
 def with_pattern(plan: Plan, pattern: Pattern) -> Plan:
-    """The plan with another pattern, whose positions are numbered as those of which they are copies."""
+    """The plan with another pattern, whose positions are numbered as those of which they are copies: the one place that
+    renumbers positions in everything that names them.
+
+    A rewritten pattern may have copies of a component, which then have one number. Afterwards numbers count from left
+    to right again, and whatever holds for a position holds for each of its copies.
+    """
     numbers, copies = count(), Copies()
     pattern = _numbered(pattern, numbers, copies)
     filters = tuple((copy, expr) for position, expr in plan.filters for copy in copies.get(position, ()))
@@ -77,12 +78,8 @@ def _total_of_copies(total: Total, copies: Copies) -> Total:
     return replace(total, positions=tuple(sorted(copy for position in total.positions for copy in copies[position])))
 
 
-MOST_COPIES = 32
-"""Positions that a component may become."""
-
-
 def count_in_pattern(plan: Plan) -> Plan:
-    """Let the pattern say how many events its repeated components have."""
+    """Move counts of the events of repeated components from conditions into the pattern."""
     if plan.output in (Trends.COMPLETE, Trends.COLLAPSED):
         return plan
     counted = dict.fromkeys(variable for one in plan.conditions for variable, *_ in _bounds(one.expr))
@@ -144,7 +141,7 @@ def _bounds(expr: Expr) -> list[tuple[str, int, int | None]]:
 
 
 def _with_counts(plan: Plan, variable: str) -> Plan:
-    """The plan in which the pattern says how many events a variable has."""
+    """The plan whose pattern bounds the number of events of a variable."""
     for one in _repeated(plan.pattern, 0):
         if one.atom.variable == variable and _is_alone(one, plan):
             return _with_counts_of(one, plan)

@@ -6,7 +6,7 @@ is found once (an anti-join by id and time); c must come no later.
 
 Valid where every step that crosses the NOT binds the one outer variable of its conditions on the same side of it, and
 no condition can mean another event of that variable: it binds once in a match, or once in the round in which a
-condition attached to the NOT speaks. What may be compared:
+condition attached to the NOT applies. What may be compared:
 
 - a NOT of one position: any equalities, and at most one order or `!=`;
 - a NOT of several: equalities that give all its variables the value of that event.
@@ -98,7 +98,7 @@ class _Forbidden:
         return not variables(compared.right) & self.names
 
     def links(self, compared: list[Comparison]) -> tuple[Comparison, ...] | None:
-        """What the conditions come to for each event of a match, or None if that is not all they say."""
+        """What the conditions come to for each event of a match; None: that is not all they require."""
         if any(isinstance(node, Negation | Both) for node in algebra.walk(self.body)):
             return None
         links = {self._unnamed(one): one for one in reversed(compared) if self.is_link(one)}

@@ -6,7 +6,6 @@ Every rule is shown by comparing the plan before and after it, so a new rule is 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 from trendloom.logical.display import (
     Branch,
@@ -18,7 +17,7 @@ from trendloom.logical.display import (
 from trendloom.logical.plan import Condition, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
 from trendloom.model.amounts import show_count
-from trendloom.optimizer import COSTED_RULES, RULES, CostedRule, not_for
+from trendloom.optimizer import applied_rules
 from trendloom.optimizer.nesting_costs import NestingCosts, costs_of, is_nested
 from trendloom.pattern.algebra import atoms
 
@@ -26,10 +25,7 @@ from trendloom.pattern.algebra import atoms
 def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
     """What each rule changed, in their order, then those that changed nothing."""
     below, idle = [], []
-    left_out = not_for(plan)
-    applied = [(rule.__name__, rule) for rule in RULES if rule not in left_out]
-    applied += [(rule.__name__, partial(_costed, rule, statistics)) for rule in COSTED_RULES if rule not in left_out]
-    for name, rule in applied:
+    for name, rule in applied_rules(plan, statistics):
         after = rule(plan)
         changes = tuple(_changes(plan, after))
         if changes:
@@ -42,10 +38,6 @@ def describe_optimized(plan: Plan, statistics: Statistics = UNKNOWN) -> Branch:
         below.append(_costs(costs))
     unchanged = (Branch("no change by", ", ".join(idle)),) if idle else ()
     return Branch("Optimized plan", below=(*below, *unchanged))
-
-
-def _costed(rule: CostedRule, statistics: Statistics, plan: Plan) -> Plan:
-    return rule(plan, statistics)
 
 
 def _costs(costs: NestingCosts) -> Branch:

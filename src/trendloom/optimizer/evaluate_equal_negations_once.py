@@ -25,7 +25,7 @@ def evaluate_equal_negations_once(plan: Plan) -> Plan:
     first: dict[object, int] = {}
     alike = []
     for negation in (node for node in algebra.walk(plan.pattern) if isinstance(node, Negation)):
-        meaning = _Meaning(plan, negation).told
+        meaning = _Meaning(plan, negation).value
         if meaning is not None and first.setdefault(meaning, negation.scope) != negation.scope:
             alike.append((negation.scope, first[meaning]))
     return replace(plan, alike=tuple(alike))
@@ -33,22 +33,22 @@ def evaluate_equal_negations_once(plan: Plan) -> Plan:
 
 @dataclass(frozen=True)
 class _Meaning:
-    """What a NOT forbids, in words that are the same for another one that forbids the same."""
+    """What a NOT forbids, free of names and numbers: equal for NOTs that forbid the same."""
 
     plan: Plan
     negation: Negation
 
     @property
-    def told(self) -> object:
+    def value(self) -> object:
         """None: it depends on the match around it."""
         shape = self._shape(self.negation.body)
         if self.noted is not None:
-            return shape, self.noted.follows, frozenset(self._in_words(link) for link in self.noted.links)
+            return shape, self.noted.follows, frozenset(self._unnamed(link) for link in self.noted.links)
         conditions = [c for c in self.plan.conditions if c.scope in self.scopes]
         if any(variables(c.expr) - self.names.keys() for c in conditions):
             return None
-        told = [(self.scopes[c.scope], self.parts.get(c.part), self._in_words(c.expr)) for c in conditions]
-        return shape, None, frozenset(told)
+        tests = [(self.scopes[c.scope], self.parts.get(c.part), self._unnamed(c.expr)) for c in conditions]
+        return shape, None, frozenset(tests)
 
     @cached_property
     def noted(self) -> Decorrelated | None:
@@ -74,11 +74,11 @@ class _Meaning:
     def _nodes(self) -> Iterator[Pattern]:
         return algebra.walk(self.negation)
 
-    def _in_words(self, expr: Expr) -> Expr:
+    def _unnamed(self, expr: Expr) -> Expr:
         return renamed(expr, lambda name: self.names.get(name, NEIGHBOUR))
 
     def _shape(self, pattern: Pattern) -> object:
         if isinstance(pattern, Atom):
-            filters = [self._in_words(expr) for position, expr in self.plan.filters if position == pattern.position]
+            filters = [self._unnamed(expr) for position, expr in self.plan.filters if position == pattern.position]
             return pattern.type, self.names[pattern.variable], frozenset(filters)
         return type(pattern).__name__, tuple(self._shape(part) for part in algebra.parts(pattern))

@@ -2,7 +2,7 @@
 
 Before: SEQ(A, SEQ(B, C)), NOT SEQ(D).   After: SEQ(A, B, C), NOT D.
 Valid because "before" is transitive, and a NOT looks at its neighbours in the match, whatever brackets lie between.
-Positions stay as they are. Algorithms that ask for a plain sequence then find one.
+Positions stay as they are. Algorithms for plain sequences then take more patterns.
 """
 
 from __future__ import annotations

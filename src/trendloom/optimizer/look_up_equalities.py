@@ -2,7 +2,7 @@
 
 Before: `b.id = a.id` is tested on every b after a.   After: b is looked up by a.id, and only what is found is tested.
 Valid because a bare variable is universally quantified: whichever of its events is compared, the new one must equal it.
-Predicates of one round of a Kleene part stay as they are: they ask the events of their round alone.
+Predicates of one round of a Kleene part stay as they are: they compare the events of their round alone.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def look_up_equalities(plan: Plan) -> Plan:
 
 
 def is_join(condition: Condition) -> bool:
-    """Whether a condition says that a value of one event is a value of another."""
+    """Whether a condition equates a value of one event with a value of another."""
     return condition.part is None and joined_variables(condition.expr) is not None
 
 

@@ -3,7 +3,7 @@
 A component of the pattern has |S| events in a window that fit it; conditions on one event alone are in that number
 already and are not multiplied again. Each component after the first follows the one before it in half of the pairs
 (`AFTER`), and a condition that is decided at a component lets a share of them through. The partial matches of a scope
-are the sum over its components; every binding of a scope then asks each of its NOTs once, which costs the partial
+are the sum over its components; every binding of a scope then tests each of its NOTs once, which costs the partial
 matches of the NOT between two events, and joining what it finds. A short cut lets through the share of outer values
 that a window holds inside, for the price of the table.
 After Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 5: its equation 5.4 multiplies a
@@ -74,16 +74,16 @@ class _Model:
             rows *= math.prod(self.missing(scope, one, atom) for one in self.plan.conditions if one.short_cut)
             partial += rows
         rows *= math.prod(selectivity(one.expr, self.plan, self.statistics) for one in conditions)
-        asked = 0.0
+        tested = 0.0
         for inner in negations(body):
             found = self.cost(inner.scope, inner.body, frozenset(bound))
             if found is None:
                 return None
-            asked += self.asked(inner) * (found[0] + found[1])
-        return partial + rows * asked, rows
+            tested += self.searched(inner) * (found[0] + found[1])
+        return partial + rows * tested, rows
 
-    def asked(self, inner: Negation) -> float:
-        """The share of bindings around a NOT that must look inside it."""
+    def searched(self, inner: Negation) -> float:
+        """The share of bindings around a NOT for which its matches are searched."""
         cuts = [one for one in self.plan.conditions if one.short_cut and one.scope == inner.scope]
         return math.prod(let_through(one, self.plan, self.statistics) or 1.0 for one in cuts)
 
@@ -147,7 +147,7 @@ def _domain(side: Expr, plan: Plan, statistics: Statistics) -> float | None:
 
 
 def ends_of(condition: Condition, plan: Plan) -> tuple[Atom, Atom]:
-    """Of an equality of two events the one that asks (the outer, or the first to be bound), and the one that is sought.
+    """The two events of an equality: the given one (the outer, or the first to be bound), and the one that is sought.
 
     Both by the first of their positions.
     """
@@ -157,21 +157,21 @@ def ends_of(condition: Condition, plan: Plan) -> tuple[Atom, Atom]:
     names = sorted(
         variables(condition.expr), key=lambda name: (name in own, (own if name in own else every)[name].position)
     )
-    asking, sought = ((own if name in own else every)[name] for name in names)
-    return asking, sought
+    given, sought = ((own if name in own else every)[name] for name in names)
+    return given, sought
 
 
 def let_through(condition: Condition, plan: Plan, statistics: Statistics) -> float | None:
-    """The share of events that ask whose value a window holds at the side that is sought; None: unknown.
+    """The share of given events whose value a window holds at the side that is sought; None: unknown.
 
     The values sought are as many as the inner domain has, of which each of the window's events picks one; of the outer
     domain they are a part.
     """
-    asking, sought = ends_of(condition, plan)
+    given, sought = ends_of(condition, plan)
     sizes: dict[str, float] = {}
     for leaf in walk(condition.expr):
         if isinstance(leaf, Attribute):
-            atom = asking if leaf.variable == asking.variable else sought
+            atom = given if leaf.variable == given.variable else sought
             size = statistics.domains.get((atom.type, leaf.column))
             if size is None:
                 return None
@@ -179,7 +179,7 @@ def let_through(condition: Condition, plan: Plan, statistics: Statistics) -> flo
     inside = _Model(plan, statistics).in_window(sought)
     if inside is None:
         return None
-    inner, outer = sizes[sought.variable], sizes[asking.variable]
+    inner, outer = sizes[sought.variable], sizes[given.variable]
     held = 1 - math.pow(1 - 1 / inner, inside)
     return min(inner / outer, 1.0) * held
 

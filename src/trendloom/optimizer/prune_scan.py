@@ -1,6 +1,6 @@
-"""Read only the columns that the query names; rows of TRENDS give out whole events, so they need them all.
+"""Read only the columns that the query names; rows of TRENDS emit whole events, so they need them all.
 
-So do ranked matches: which of those with equal scores are given out depends on all that their events hold.
+So do ranked matches: which of those with equal scores are emitted depends on all that their events hold.
 """
 
 from __future__ import annotations
@@ -34,13 +34,12 @@ def _expressions(plan: Plan) -> list[Expr]:
     return found
 
 
-# Only events of the pattern's types can matter, unless anything in between ends a match.
-#
-# Under contiguous semantics every event of the partition counts, whatever its type, so the rule leaves it alone.
-
-
 def scan_pattern_types(plan: Plan) -> Plan:
-    """Restrict the scan to the types that occur in the pattern."""
+    """Restrict the scan to the types that occur in the pattern.
+
+    Valid because only events of these types can matter, unless anything in between ends a match: under contiguous
+    semantics every event of the partition counts, so the rule leaves it alone.
+    """
     if plan.semantics is Semantics.CONTIGUOUS:
         return plan
     types = tuple(sorted({atom.type for atom in atoms(plan.pattern)}))

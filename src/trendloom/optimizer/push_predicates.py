@@ -1,4 +1,4 @@
-"""A conjunct that speaks of one event alone decides whether the event fits its position at all.
+"""A conjunct on one event alone decides whether the event fits its position at all.
 
 Before: conditions {M.rate > 90}.   After: position M carries the filter, conditions {}.
 Valid because a bare variable is universally quantified: every event bound to it must pass, in any semantics.
@@ -12,6 +12,9 @@ from trendloom.expr.nodes import Expr
 from trendloom.expr.quantifiers import shape_of
 from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern.algebra import Both, Kleene, Pattern, Round, atoms, scopes_of, walk
+
+OUTSIDE = "the match around it"
+"""Where a predicate of a NOT is decided that uses none of its variables."""
 
 
 def push_predicates_to_positions(plan: Plan) -> Plan:
@@ -39,23 +42,17 @@ def _positions_of_part(pattern: Pattern, part: int | None) -> frozenset[int] | N
     return frozenset()
 
 
-# A condition is decided at the component with which the last of its events is bound, not on the whole match.
-#
-# Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
-# sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
-# whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
-# speaks of the match around it alone is decided before anything is bound inside. Valid because such a condition speaks
-# of every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
-# variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
-# Supporting Predicates for Nested Complex Event Processing", section 4.1.
-
-
-OUTSIDE = "the match around it"
-"""Where a predicate of a NOT is decided that uses none of its variables."""
-
-
 def push_predicates_in(plan: Plan) -> Plan:
-    """Let every condition on single events be decided as soon as these are bound."""
+    """Decide conditions at the component with which the last of their events is bound, not on the whole match.
+
+    Before: SEQ(R r, W w, (O o: o.id = w.id), X x) tests `o.id = w.id` on r w o x.   After: decided at o, x is never
+    sought where it is false. It does not matter at which component a predicate was written, as (W w: w.id = o.id), nor
+    whether one of the events is in a nested SEQ: it moves to the component that completes it. A predicate of a NOT that
+    is about the match around it alone is decided before anything is bound inside. Valid because such a condition is for
+    every choice of events: one that is false stays false, whatever is bound later. Conditions on the whole of a
+    variable (`count(b[])`, `b[last].x`) stay where they are: more events may make them true. See Zhang, "NEEL+:
+    Supporting Predicates for Nested Complex Event Processing", section 4.1.
+    """
     bodies = dict(scopes_of(plan.pattern))
     return replace(plan, conditions=tuple(_pushed(one, bodies[one.scope]) for one in plan.conditions))
 

@@ -4,7 +4,7 @@ Before: b[i].x >= max(b[..i-1].x).   After: b[i].x >= b[i-1].x. Likewise `>` and
 Valid because a conjunct holds for every event from the second on, so values rise (fall, stay) step by step and the
 extreme is always the latest. NULLs: either form is unknown, hence false, where b[i].x is NULL; so in a match that
 passes no value from the second on is NULL, nor is the first one, which is all that the second is compared with.
-Both forms speak of the same rounds. A step then depends on two events alone: runs, aggregates and postponing need that.
+Both forms are about the same rounds. A step then depends on two events alone, as runs, aggregates and postponing need.
 """
 
 from __future__ import annotations

@@ -17,9 +17,6 @@ def find_key_sets(workload: Workload) -> Workload:
     return replace(workload, key_sets=key_sets)
 
 
-# Read the input once for all queries of a workload: the columns and types that any of them needs.
-
-
 def read_once(workload: Workload) -> Workload:
     """Let the workload scan the union of what its plans scan."""
     if not workload.plans:

@@ -4,7 +4,7 @@ Before: every binding of SEQ(D d, SEQ(R r, C c), (I i: i.amount = d.amount)) is 
 where its amount occurs among the i to come. A correlated NOT whose inner values do not hold the outer one is satisfied
 without a look inside.
 Valid because the event that is sought is in every match (of the NOT), so where no event has the value there is none.
-Chosen where the cost model (`nesting_costs`) says that it pays, which needs the sizes of both domains: what a window
+Chosen where it pays by the cost model (`nesting_costs`), which needs the sizes of both domains: what a window
 holds of the inner one has to be small against the outer one.
 See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", section 4.2.
 """

@@ -5,7 +5,7 @@ Before: conditions {a.id = b.id, b.id = c.id}.   After: split by id, conditions 
 Valid for a column if, in each scope, equalities of it link every variable: those of the query among each other, so that
 NULL is in no match; those of a NOT with a variable outside of it, so that it forbids nothing in other events. A
 variable in an equality means all its events, so those of a repeated one are equal, too. For that
-- the equality speaks of whole matches (`part` None), or of variables that have one event;
+- the equality is for whole matches (`part` None), or of variables that have one event;
 - every variable is bound in every match of its scope: a condition on one that is not bound is true;
 - nothing of other keys stands in the way: not under contiguous, where any event does. Under skip-till-next-match every
   component must equal an earlier one, so that a run steps over other keys as soon as it meets them;
@@ -61,7 +61,7 @@ def _equated(plan: Plan) -> list[str]:
 
 
 def _equal_column(condition: Condition) -> str | None:
-    """The column, where a condition says that it is equal in two events."""
+    """The column that a condition requires to be equal in two events; None: it is no such condition."""
     expr = condition.expr
     if not isinstance(expr, Comparison) or expr.operator != "=":
         return None

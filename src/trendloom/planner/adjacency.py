@@ -1,4 +1,4 @@
-"""Which conditions speak of two adjacent events of a match, and on which steps.
+"""Conditions on two adjacent events of a match, and the steps to which they apply.
 
 `left(e) op right(f)` becomes a `Pair`: two columns and an operator, which ordered structures can answer. Any other
 condition on two adjacent events is a `Test`. A condition on two variables that NEXT does not mention (`a.x < b.x`) is
@@ -18,10 +18,15 @@ from trendloom.pattern.template import Edge, Template, closure
 from trendloom.planner.request import Refusal, RefusalCode
 
 Move = tuple[int, int]  # from a state to a state
+Positions = tuple[int, int]
+FAR_APART = Refusal(RefusalCode.PREDICATE, "a predicate compares events that are not next to each other")
+SEVERAL_WAYS = Refusal(RefusalCode.PATTERN, "there are several ways to derive a match")
+NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison of one event with the other")
+MOST_POSITIONS = 64
 
 
 def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pair | Test | Refusal:
-    """The condition as a pair or a test, or why it is neither. `automaton` says how steps are numbered."""
+    """The condition as a pair or a test, or why it is neither; steps are numbered as in `automaton`."""
     if rule.shape.whole or any(isinstance(node, Aggregate | Extent) for node in walk(rule.expr)):
         return Refusal(RefusalCode.PREDICATE, "a predicate looks at more than two events")
     if rule.shape.pair is None and not rule.shape.looks_back:
@@ -42,12 +47,7 @@ def adjacent(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Pai
 
 
 def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton: Automaton) -> Pair | Test:
-    steps = frozenset(
-        (state, step.number)
-        for state, steps in enumerate(automaton.moves[0])
-        for step in steps
-        if (state, step.target) in moves
-    )
+    steps = frozenset((state, step.number) for state, step in automaton.transitions if (state, step.target) in moves)
     expr = expr if earlier is None else _with_roles(expr, earlier)
     if isinstance(expr, Comparison):
         first, second = side(expr.left), side(expr.right)
@@ -59,7 +59,7 @@ def _numbered(expr: Expr, earlier: str | None, moves: frozenset[Move], automaton
 
 
 def side(expr: Expr) -> str:
-    """Which of the two events an expression speaks of: earlier, later, both (or neither)."""
+    """Which of the two events an expression reads: earlier, later, both (or neither)."""
     later = {Which.NEXT, Which.CURRENT}
     sides = {"later" if n.which in later else "earlier" for n in walk(expr) if isinstance(n, Attribute)}
     return sides.pop() if len(sides) == 1 else "both"
@@ -139,12 +139,6 @@ def _reached_from(states: set[int], edges: list[tuple[int, Edge]]) -> set[int]:
     return closure(after, lambda state: following.get(state, set()))
 
 
-# Which conditions speak of two neighbours of a match, by the positions that these fit.
-
-
-Positions = tuple[int, int]
-
-
 @dataclass(frozen=True)
 class Neighbours:
     """`conditions` on each pair of positions; `whole`: no other condition and no NOT decides about a match."""
@@ -175,43 +169,30 @@ def _comparison(pair: Pair) -> Expr:
     return Comparison(cast("Any", pair.operator), pair.left, pair.right)
 
 
-# NOTs that depend on one event next to them, as comparisons of the two events of a step.
-
-
-FAR_APART = Refusal(RefusalCode.PREDICATE, "a predicate compares events that are not next to each other")
-SEVERAL_WAYS = Refusal(RefusalCode.PATTERN, "there are several ways to derive a match")
-NO_COMPARISON = Refusal(RefusalCode.PREDICATE, "a predicate is not a comparison of one event with the other")
-
-
 def empty_gaps(automaton: Automaton) -> tuple[EmptyGap, ...] | Refusal:
     """One for each such NOT of the pattern, equal NOTs together; or why a step is possible although one is violated."""
     found: dict[NegationGuard, set[tuple[int, int]]] = {}
-    for state, steps in enumerate(automaton.moves[0]):
-        for step in steps:
-            negation_guards = [
-                automaton.spec.scopes[crossing.scope].negation_guard for way in step.ways for crossing in way
-            ]
-            for negation_guard in negation_guards:
-                if negation_guard is not None:
-                    found.setdefault(negation_guard, set()).add((state, step.number))
-            if any(negation_guards) and len(step.ways) > 1:
-                return SEVERAL_WAYS
-    return tuple(EmptyGap(negation_guard, frozenset(steps)) for negation_guard, steps in found.items())
-
-
-# Which rules compare two consecutive events of a run: `left(e) op right(f)`, two columns and an operator.
-#
-# If all rules are such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on
-# that event alone, and runs can be followed by a table of successors.
-
-
-MOST_POSITIONS = 64
+    for state, step in automaton.transitions:
+        crossed = [automaton.spec.scopes[crossing.scope].negation_guard for way in step.ways for crossing in way]
+        guards = [guard for guard in crossed if guard is not None]
+        if guards and len(step.ways) > 1:
+            return SEVERAL_WAYS
+        for guard in guards:
+            found.setdefault(guard, set()).add((state, step.number))
+    return tuple(EmptyGap(guard, frozenset(steps)) for guard, steps in found.items())
 
 
 def pairs_of(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
-    """The pairs, or why a run cannot be followed by its last event alone."""
+    """The pairs, or why a run cannot be followed by its last event alone.
+
+    A pair is `left(e) op right(f)`, two columns and an operator, for two consecutive events of a run. If all rules are
+    such pairs and all NOTs are thresholds or pairs of columns, too, the successor of an event depends on that event
+    alone, and runs can be followed by a table of successors.
+    """
+    if pattern_spec.scopes[0].open_ended:
+        return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
     automaton = Automaton(pattern_spec)
-    refusal = _run_refusal(pattern_spec, automaton)
+    refusal = run_refusal(pattern_spec, automaton)
     if refusal is not None:
         return refusal
     pairs: list[Pair] = []
@@ -234,17 +215,11 @@ def pairs_in_order(pattern_spec: PatternSpec) -> tuple[Compared, ...] | Refusal:
     return pairs
 
 
-def _run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
-    if pattern_spec.scopes[0].open_ended:
-        return Refusal(RefusalCode.NEGATION, "a leading or trailing NOT is decided on each complete match")
-    return run_refusal(pattern_spec, automaton)
-
-
 def run_refusal(pattern_spec: PatternSpec, automaton: Automaton) -> Refusal | None:
     """Why steps of a run depend on more than two events, leading and trailing NOTs aside."""
     if len(pattern_spec.places) > MOST_POSITIONS:
         return Refusal(RefusalCode.PATTERN, f"the pattern has more than {MOST_POSITIONS} positions")
-    if automaton.ambiguous or any(len(step.ways) > 1 for steps in automaton.moves[0] for step in steps):
+    if automaton.ambiguous or any(len(step.ways) > 1 for _, step in automaton.transitions):
         return SEVERAL_WAYS
     for scope in pattern_spec.scopes[1:]:
         if scope.parent == 0 and (scope.waits or scope.open_ended):

@@ -1,4 +1,4 @@
-"""What is made of matches that are found one by one: rows, complete trends, collapsed trends, or sums of them."""
+"""From matches that are found one by one to the output of a plan: rows, trends, ranked matches or aggregates."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def searched(
 
 
 def _returning(request: PlanningRequest, kernel: SearchKernel, matches: SearchKernel) -> tuple[SearchKernel, str]:
-    """The kernel that returns what is asked for, and how; kernels that a plan does not need are not loaded."""
+    """The kernel that returns the output of the plan, and how; kernels that a plan does not need are not loaded."""
     pattern_spec, limits, output = kernel.pattern_spec, request.limits, request.plan.output
     match request.output:
         case OutputKind.COMPLETE:
@@ -88,7 +88,7 @@ def _returning(request: PlanningRequest, kernel: SearchKernel, matches: SearchKe
 
 @dataclass(frozen=True)
 class DeferredCount:
-    """The count of the matches of a plan that returns them, planned when it is first asked for: most never are."""
+    """The count of the matches of a plan that returns them, planned on first use: most never are."""
 
     pattern_spec: PatternSpec
 
@@ -135,7 +135,7 @@ def _shown(request: PlanningRequest, kernel: SearchKernel) -> SearchKernel:
 def _predicates(
     request: PlanningRequest, kernel: SearchKernel, pairs: tuple[Compared, ...] | None
 ) -> tuple[Branch, ...]:
-    """Under skip-till-any-match: the class of every condition, which says where it may be tested."""
+    """Under skip-till-any-match: the class of every condition, and where it is tested."""
     if request.plan.semantics is not Semantics.ANY:
         return ()
     found = tuple(

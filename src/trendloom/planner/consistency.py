@@ -5,8 +5,8 @@ once for all matches only if its value does not vary with the subset:
 
 - *true-value consistent*: true against all events before, hence true against any of them (`b[i].x > max(b[..i-1].x)`);
 - *false-value consistent*: false against all, hence false against any (`b[i].x < max(b[..i-1].x)`, `count(b[]) >= 3`);
-- both: it speaks of single events (`b.x > 5`, `a.x < b.x`);
-- inconsistent: neither (`b[i].x > b[i-1].x`, sum, avg): only the match itself tells.
+- both: it is about single events (`b.x > 5`, `a.x < b.x`);
+- inconsistent: neither (`b[i].x > b[i-1].x`, sum, avg): only the match itself decides.
 
 The class follows from how the two sides of a comparison move as more events are selected: max, count and duration rise,
 min falls, sum and avg do either. Values are taken to be known: a NULL is true-value consistent with nothing.
@@ -27,6 +27,10 @@ from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import show_expression
 from trendloom.logical.plan import Condition, Plan
 
+KEEPING_ORDER = frozenset({"floor", "ceil", "round", "least", "greatest"})
+WALKED = "looked up in shared matching, walked by in result construction"
+BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
+
 
 class Consistency(Enum):
     """How the truth of a condition against all selected events relates to its truth against some of them."""
@@ -37,24 +41,17 @@ class Consistency(Enum):
     NEITHER = "inconsistent"
 
 
-class Trend(Enum):
-    """How a value moves as more events are selected."""
-
-    FIXED = 0
-    RISES = 1
-    FALLS = 2
-    EITHER = 3
-
-
-OPPOSITE = {Trend.FIXED: Trend.FIXED, Trend.RISES: Trend.FALLS, Trend.FALLS: Trend.RISES, Trend.EITHER: Trend.EITHER}
+Directions = frozenset[int]
+"""How a value moves as more events are selected: the directions in which it may, 1 up and −1 down."""
+FIXED: Directions = frozenset()
+RISES, FALLS, EITHER = frozenset({1}), frozenset({-1}), frozenset({1, -1})
 CLASSES = {
-    Trend.FIXED: Consistency.BOTH,
-    Trend.RISES: Consistency.FALSE,  # true of some events, true of more
-    Trend.FALLS: Consistency.TRUE,
-    Trend.EITHER: Consistency.NEITHER,
+    FIXED: Consistency.BOTH,
+    RISES: Consistency.FALSE,  # true of some events, true of more
+    FALLS: Consistency.TRUE,
+    EITHER: Consistency.NEITHER,
 }
-OF_AGGREGATES = {"max": Trend.RISES, "count": Trend.RISES, "min": Trend.FALLS, "sum": Trend.EITHER, "avg": Trend.EITHER}
-KEEPING_ORDER = frozenset({"floor", "ceil", "round", "least", "greatest"})
+OF_AGGREGATES = {"max": RISES, "count": RISES, "min": FALLS, "sum": EITHER, "avg": EITHER}
 
 
 def classify(expr: Expr, plural: frozenset[str]) -> Consistency:
@@ -64,61 +61,59 @@ def classify(expr: Expr, plural: frozenset[str]) -> Consistency:
         return Consistency.NEITHER  # which events are next to each other varies with the selection
     truth = _truth(expr, plural)
     if len(shape.each & plural) > 1:  # it must be true of all pairs: the more events, the harder
-        truth = _together([truth, Trend.FALLS])
+        truth |= FALLS
     return CLASSES[truth]
 
 
 # ------------------------------------------------------------------------------------------- how values move
 
 
-def _truth(expr: Expr, plural: frozenset[str]) -> Trend:
-    """How the truth of a condition moves: rises from false to true, or falls."""
+def _truth(expr: Expr, plural: frozenset[str]) -> Directions:
+    """How the truth of a condition moves: up from false to true, or down."""
     match expr:
         case Comparison(operator, left, right):
-            sides = _value(left, plural), _value(right, plural)
+            first, second = _value(left, plural), _value(right, plural)
             if operator in ("<", "<="):
-                return _together([OPPOSITE[sides[0]], sides[1]])
+                return _mirrored(first) | second
             if operator in (">", ">="):
-                return _together([sides[0], OPPOSITE[sides[1]]])
-            return Trend.FIXED if sides == (Trend.FIXED, Trend.FIXED) else Trend.EITHER
+                return first | _mirrored(second)
+            return EITHER if first | second else FIXED
         case nodes.Junction():
-            return _together(_truth(operand, plural) for operand in expr.operands)
+            return FIXED.union(*(_truth(operand, plural) for operand in expr.operands))
         case nodes.Inverse():
-            return OPPOSITE[_truth(expr.operand, plural)]
+            return _mirrored(_truth(expr.operand, plural))
         case _:
             return _fixed_or_either(nodes.children(expr) or (expr,), plural)
 
 
-def _value(expr: Expr, plural: frozenset[str]) -> Trend:
+def _value(expr: Expr, plural: frozenset[str]) -> Directions:
     match expr:
         case Attribute():
-            moves = expr.which is Which.PREVIOUS or expr.which in (Which.FIRST, Which.LAST)
-            return Trend.EITHER if moves and expr.variable in plural else Trend.FIXED
+            moves = expr.which in (Which.PREVIOUS, Which.FIRST, Which.LAST)
+            return EITHER if moves and expr.variable in plural else FIXED
         case Aggregate():
-            return OF_AGGREGATES[expr.function] if expr.variable in plural else Trend.FIXED
+            return OF_AGGREGATES[expr.function] if expr.variable in plural else FIXED
         case Extent():
-            return Trend.RISES if expr.variable in plural else Trend.FIXED
+            return RISES if expr.variable in plural else FIXED
         case nodes.Negate():
-            return OPPOSITE[_value(expr.operand, plural)]
+            return _mirrored(_value(expr.operand, plural))
         case nodes.Arithmetic():
             return _arithmetic(expr, plural)
         case nodes.Function() if expr.name in KEEPING_ORDER:
-            return _together(_value(argument, plural) for argument in expr.arguments)
-        case nodes.Constant():
-            return Trend.FIXED
+            return FIXED.union(*(_value(argument, plural) for argument in expr.arguments))
         case _:
             return _fixed_or_either(nodes.children(expr), plural)
 
 
-def _arithmetic(expr: nodes.Arithmetic, plural: frozenset[str]) -> Trend:
+def _arithmetic(expr: nodes.Arithmetic, plural: frozenset[str]) -> Directions:
     left, right = _value(expr.left, plural), _value(expr.right, plural)
     if expr.operator in ("+", "-"):
-        return _together([left, right if expr.operator == "+" else OPPOSITE[right]])
+        return left | (right if expr.operator == "+" else _mirrored(right))
     for side, other in ((left, expr.right), (right, expr.left)):
         sign = _sign(other)
         if sign and (expr.operator == "*" or (expr.operator == "/" and other is expr.right)):
-            return side if sign > 0 else OPPOSITE[side]
-    return _fixed_or_either((expr.left, expr.right), plural)
+            return side if sign > 0 else _mirrored(side)
+    return EITHER if left | right else FIXED
 
 
 def _sign(expr: Expr) -> int:
@@ -129,16 +124,12 @@ def _sign(expr: Expr) -> int:
     return (value > 0) - (value < 0) if isinstance(value, int | float | Decimal) else 0
 
 
-def _fixed_or_either(exprs: Iterable[Expr], plural: frozenset[str]) -> Trend:
-    trends = {_value(expr, plural) for expr in exprs}
-    return Trend.FIXED if trends <= {Trend.FIXED} else Trend.EITHER
+def _fixed_or_either(exprs: Iterable[Expr], plural: frozenset[str]) -> Directions:
+    return EITHER if any(_value(expr, plural) for expr in exprs) else FIXED
 
 
-def _together(trends: Iterable[Trend]) -> Trend:
-    moving = set(trends) - {Trend.FIXED}
-    if not moving:
-        return Trend.FIXED
-    return moving.pop() if len(moving) == 1 else Trend.EITHER
+def _mirrored(moves: Directions) -> Directions:
+    return frozenset(-direction for direction in moves)
 
 
 # -------------------------------------------------------------------------------------------- early filters
@@ -169,10 +160,7 @@ def _sieve(rule: Rule, pattern_spec: PatternSpec, automaton: Automaton) -> Sieve
     states = pattern_spec.scopes[0].template.position_of
     binds = [pattern_spec.places[position].variable == past.variable for position in states]
     steps = frozenset(
-        (state, step.number)
-        for state, steps in enumerate(automaton.moves[0])
-        for step in steps
-        if binds[state] and binds[step.target]
+        (state, step.number) for state, step in automaton.transitions if binds[state] and binds[step.target]
     )
     positions = tuple(
         at for at, place in enumerate(pattern_spec.places) if place.scope == 0 and place.variable == past.variable
@@ -202,10 +190,6 @@ def describe_predicates(
             alone = all(steps.count(step) == 1 for step in pairs[number].steps)
             where = WALKED if alone else BOUNDS
         yield condition.text, classify(condition.expr, pattern_spec.plural), where
-
-
-WALKED = "looked up in shared matching, walked by in result construction"
-BOUNDS = "a bound in shared matching, for a step has two; decides in result construction"
 
 
 def _negated(position: int, pattern_spec: PatternSpec) -> bool:

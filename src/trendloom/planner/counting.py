@@ -1,4 +1,6 @@
-"""How the matches of a query can be counted without finding them, exactly or at most: what to tell users beforehand.
+"""How the matches of a query can be counted without finding them, exactly or at most.
+
+Users get the number before many matches are listed, and limits refuse what is certainly too much.
 
 Conditions that counting cannot decide are left out, and a bare WITHIN is counted in windows twice as long: then the
 number is an upper bound. So it is where EXISTS makes one of several matches, unless remainders can be counted.

@@ -6,6 +6,7 @@ shown up to the refusal.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 
 from trendloom.errors import PlanError
@@ -14,7 +15,7 @@ from trendloom.logical.display import Branch, describe_condition, describe_guard
 from trendloom.logical.plan import Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
 from trendloom.model.amounts import show_bytes, show_count
-from trendloom.pattern.template import Crossings, Edge, Template
+from trendloom.pattern.template import Crossings
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.request import Choice, Estimate
@@ -69,22 +70,18 @@ def _algorithm(chosen: Choice) -> Iterator[Branch]:
 
 def _estimated(estimate: Estimate) -> str:
     """The cost in figures, as far as it is known."""
-    looked_at = None if estimate.events is None else f"{show_count(estimate.events)} of "
-    said = [f"{looked_at or ''}{show_count(estimate.read)} events" if estimate.read is not None else None]
-    said += [f"{show_count(number)} {name}" for name, number in estimate.further.items()]
+    looked_at = "" if estimate.events is None else f"{show_count(estimate.events)} of "
+    figures = [] if estimate.read is None else [f"{looked_at}{show_count(estimate.read)} events"]
+    figures += [f"{show_count(number)} {name}" for name, number in estimate.further.items()]
     if estimate.results is not None:
         rows = show_count(estimate.results)
-        said.append(f"{'at most' if estimate.at_most else 'about'} {rows} row{'' if rows == '1' else 's'}")
-    said.append(None if estimate.bytes is None else f"{show_bytes(estimate.bytes)} of columns")
-    return f"{', '.join(one for one in said if one is not None)}, by {estimate.origin.value}"
+        figures.append(f"{'at most' if estimate.at_most else 'about'} {rows} row{'' if rows == '1' else 's'}")
+    if estimate.bytes is not None:
+        figures.append(f"{show_bytes(estimate.bytes)} of columns")
+    return f"{', '.join(figures)}, by {estimate.origin.value}"
 
 
 # --------------------------------------------------------------------------------------------- templates
-
-
-def _components_of(pattern_spec: PatternSpec) -> dict[int, str]:
-    places = enumerate(pattern_spec.places)
-    return {number: f"{number} {show_component(place.type, place.variable)}" for number, place in places}
 
 
 def _templates(plan: Plan) -> Iterator[Branch]:
@@ -111,15 +108,21 @@ def _dependence(plan: Plan, scope: Scope) -> str:
 
 
 def _template(plan: Plan, pattern_spec: PatternSpec, scope: Scope) -> Iterator[Branch]:
-    template, names, components = scope.template, _names(pattern_spec), _components_of(pattern_spec)
+    template = scope.template
+    names = {number: f"{number}:{place.variable}" for number, place in enumerate(pattern_spec.places)}
     positions = sorted(set(template.position_of))
-    yield Branch("positions", below=tuple(_position(plan, components, position) for position in positions))
+    yield Branch("positions", below=tuple(_position(plan, pattern_spec, position) for position in positions))
     if len(template.position_of) > len(positions):
         yield Branch("states", f"{len(template.position_of)}: AND keeps track of each of its parts")
-    yield Branch("first", _ends(names, _starts(template)))
-    yield Branch("last", _ends(names, _accepts(template)))
-    steps = _steps(template)
-    yield Branch("follow", "" if steps else "nothing: a match is one event", tuple(_follow(names, steps)))
+    ends = zip(template.position_of, template.accepts, strict=True)
+    yield Branch("first", _reached(names, ((edge.position, edge.crossings) for edge in template.starts)))
+    yield Branch("last", _reached(names, ((position, way) for position, ways in ends for way in ways)))
+    steps: dict[int, list[tuple[int, Crossings]]] = defaultdict(list)
+    for position, edges in zip(template.position_of, template.edges, strict=True):
+        for edge in edges:
+            steps[position].append((edge.position, edge.crossings))
+    follow = tuple(Branch(names[position], "→ " + _reached(names, steps[position])) for position in sorted(steps))
+    yield Branch("follow", "" if steps else "nothing: a match is one event", follow)
     least = template.minimal_length
     yield Branch("least", f"{least} event{'s' if least > 1 else ''} in a match")
     rules = tuple(describe_condition(c) for c in plan.conditions if c.scope == scope.number)
@@ -127,53 +130,18 @@ def _template(plan: Plan, pattern_spec: PatternSpec, scope: Scope) -> Iterator[B
         yield Branch("conditions", below=rules)
 
 
-def _names(pattern_spec: PatternSpec) -> dict[int, str]:
-    return {number: f"{number}:{place.variable}" for number, place in enumerate(pattern_spec.places)}
-
-
-def _position(plan: Plan, components: dict[int, str], position: int) -> Branch:
+def _position(plan: Plan, pattern_spec: PatternSpec, position: int) -> Branch:
+    place = pattern_spec.places[position]
     tests = [show_expression(expr, plan.schema.axis) for where, expr in plan.filters if where == position]
-    return Branch(components[position], "where " + " and ".join(tests) if tests else "")
+    name = f"{position} {show_component(place.type, place.variable)}"
+    return Branch(name, "where " + " and ".join(tests) if tests else "")
 
 
-Ways = dict[int, set[Crossings]]
-
-
-def _starts(template: Template) -> Ways:
-    return _by_position((edge.position, edge.crossings) for edge in template.starts)
-
-
-def _accepts(template: Template) -> Ways:
-    ends = zip(template.position_of, template.accepts, strict=True)
-    return _by_position((position, way) for position, ways in ends for way in ways)
-
-
-def _by_position(found: Iterator[tuple[int, Crossings]]) -> Ways:
-    ways: Ways = {}
+def _reached(names: dict[int, str], found: Iterable[tuple[int, Crossings]]) -> str:
+    """Positions that come next, each with the NOTs on the ways to it."""
+    ways: dict[int, set[Crossings]] = defaultdict(set)
     for position, crossings in found:
-        ways.setdefault(position, set()).add(crossings)
-    return ways
-
-
-def _steps(template: Template) -> dict[int, Ways]:
-    """For every position the positions that can come next, and the NOTs on the way."""
-    steps: dict[int, Ways] = {}
-    for state, edges in enumerate(template.edges):
-        for edge in edges:
-            _add(steps.setdefault(template.position_of[state], {}), edge)
-    return steps
-
-
-def _add(ways: Ways, edge: Edge) -> None:
-    ways.setdefault(edge.position, set()).add(edge.crossings)
-
-
-def _follow(names: dict[int, str], steps: dict[int, Ways]) -> Iterator[Branch]:
-    for position in sorted(steps):
-        yield Branch(names[position], "→ " + _ends(names, steps[position]))
-
-
-def _ends(names: dict[int, str], ways: Ways) -> str:
+        ways[position].add(crossings)
     return ", ".join(names[position] + _crossed(ways[position]) for position in sorted(ways))
 
 

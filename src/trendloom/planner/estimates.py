@@ -1,7 +1,7 @@
-"""What a run should come to, in figures, as far as the statistics of its stream tell.
+"""Figures of a run, estimated by the statistics of its stream.
 
 - rows of a search: the matches, by `expected_matches`; at most so many where not only neighbours decide about them;
-- rows of ranked matches: as many as are wanted of each window and partition, if there are so many matches;
+- rows of ranked matches: the k best of each window and partition, if there are so many matches;
 - rows of aggregates: a group and window each, so at most groups · windows;
 - edges of a trend graph: with D events of a key in a window and a share s of neighbours that pass, an edge leads from
   an event to the d-th after it if they pass and no event between them passes with both. As if pairs were independent,
@@ -30,23 +30,6 @@ from trendloom.model.time import Window
 from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.request import Estimate, PlanningRequest
 
-# How many matches are to be expected, by statistics: as if every event were drawn from all of them independently.
-#
-# Let N be the events of the stream, q(p) the share that fits position p, s(p, r) the share of neighbours that pass the
-# conditions between positions p and r, and Q the matrix of the template with q(r) · s(p, r) for a step from a state at
-# p to one at r. An event is of a key and in an interval with probability w: the key's share of the events times the
-# interval's share of the time.
-#
-# - skip-till-any-match: every event is taken or not, so the partial matches in an interval are (I + w·Q)^N, and the
-#   matches there G(w) = start · (I + w·Q)^N · accept. With a bare WITHIN that is a part c of the time, a match begins
-#   at any of the N events and goes on for that long, or to the end of the stream:
-#   (1 - c) · N · begin · (I + w·Q)^(N-1) · accept + G(w). Sliding windows are so many intervals, shorter at both ends.
-# - skip-till-next-match: a run takes what fits next: a Markov chain that moves with w·Q and stays otherwise, and whose
-#   matches are the visits to accepting states. contiguous: it moves with Q at every event of its key, or ends.
-#
-# Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
-# are not neighbours: then the number is rather an upper bound.
-
 if TYPE_CHECKING:
     from trendloom.kernels.trends.graph import Complete
 
@@ -54,10 +37,30 @@ if TYPE_CHECKING:
 MOST_STATES = 64
 POINTS = 16
 """Into how many stretches an interval is cut to take the mean over it."""
+EDGES = "edges"
+NUMBER = 8
+"""Bytes of a number."""
+TIME_AND_ROW = 2
 
 
 def expected_matches(pattern_spec: PatternSpec, statistics: Statistics, spread: KeySpread | None) -> float | None:
-    """The number of matches, in every window that has them; None: the statistics do not tell."""
+    """The number of matches, in every window that has them; None: the statistics do not suffice.
+
+    As if every event were drawn from all of them independently. Let N be the events of the stream, q(p) the share that
+    fits position p, s(p, r) the share of neighbours that pass the conditions between positions p and r, and Q the
+    matrix of the template with q(r) · s(p, r) for a step from a state at p to one at r. An event is of a key and in an
+    interval with probability w: the key's share of the events times the interval's share of the time.
+
+    - skip-till-any-match: every event is taken or not, so the partial matches in an interval are (I + w·Q)^N, and the
+      matches there G(w) = start · (I + w·Q)^N · accept. With a bare WITHIN that is a part c of the time, a match begins
+      at any of the N events and goes on for that long, or to the end of the stream:
+      (1 - c) · N · begin · (I + w·Q)^(N-1) · accept + G(w). Sliding windows are intervals, shorter at both ends.
+    - skip-till-next-match: a run takes what fits next: a Markov chain that moves with w·Q and stays otherwise, and
+      whose matches are the visits to accepting states. contiguous: it moves with Q at every event of its key, or ends.
+
+    Cost: O(states³ · log N), for some twenty matrices. Ties are left out, and so are NOTs and conditions on events that
+    are not neighbours: then the number is rather an upper bound.
+    """
     chain = _chain_of(pattern_spec, statistics)
     time = statistics.share_of_time(pattern_spec.window)
     if chain is None or time is None or spread is None:
@@ -157,14 +160,8 @@ def _integral(function: Callable[[float], float], until: float) -> float:
     return sum(function(until * (point + 0.5) / POINTS) for point in range(POINTS)) * until / POINTS
 
 
-EDGES = "edges"
-NUMBER = 8
-"""Bytes of a number."""
-TIME_AND_ROW = 2
-
-
 def estimate_search(request: PlanningRequest) -> Estimate | None:
-    """Rows of matches that are found one by one, or what is made of them."""
+    """Rows of a search for matches, whatever the plan returns of them."""
     if request.statistics.events is None:
         return None
     if request.aggregates:
@@ -180,7 +177,7 @@ def estimate_search(request: PlanningRequest) -> Estimate | None:
 
 
 def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -> Estimate:
-    """Rows of ranked matches: the wanted ones of each board, of which some may have fewer."""
+    """Rows of ranked matches: the k best of each window and partition, of which some may have fewer."""
     known = [number for number in (matches, _rows_of_boards(request, ranking)) if number is not None]
     from trendloom.kernels.ranking.kernel import IN_ALL
 
@@ -189,7 +186,7 @@ def _ranked(request: PlanningRequest, ranking: Ranking, matches: float | None) -
 
 
 def _rows_of_boards(request: PlanningRequest, ranking: Ranking) -> float | None:
-    """How many rows there are if every window and partition has as many as wanted."""
+    """How many rows there are if every window and partition has k matches."""
     partitions = request.statistics.spread(() if ranking.overall else request.plan.partition)
     windows = request.statistics.windows(request.plan.window)
     return None if partitions is None or windows is None else ranking.limit * partitions.distinct * windows
@@ -206,7 +203,7 @@ def estimate_totals(request: PlanningRequest) -> Estimate | None:
 
 
 def estimate_graph(request: PlanningRequest, graph: Complete) -> Estimate | None:
-    """Edges of a trend graph; how many trends it has, only the graph tells."""
+    """Edges of a trend graph; the number of its trends is not estimated."""
     if request.statistics.events is None:
         return None
     edges = _edges(request, graph)

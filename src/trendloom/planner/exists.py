@@ -1,4 +1,4 @@
-"""EXISTS in the physical plan: what is said of remainders, and which algorithms have to leave them to others."""
+"""EXISTS in the physical plan: description, refusal, and templates with fewer matches for the same remainders."""
 
 from __future__ import annotations
 
@@ -26,28 +26,26 @@ def describe_hiding(pattern_spec: PatternSpec, how: str) -> tuple[Branch, ...]:
     return (Branch("EXISTS", f"{names}: {how}"),)
 
 
-# Fewer matches for the same remainders of EXISTS: hidden events that no condition reads are bound once, or not at all.
-#
-# Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
-# with one remainder. One of them is enough, where no condition speaks of them: the last, if no NOT lies before, or the
-# first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
-# neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
-# before an algorithm is chosen, and such matches are never found. Every state left can be reached from the start.
-
-
 def with_single_witnesses(pattern_spec: PatternSpec) -> PatternSpec:
-    """The detection with the same remainders and fewer matches; itself where nothing can be left out."""
+    """The detection with the same remainders and fewer matches; itself where nothing can be left out.
+
+    Under skip-till-any-match a hidden event that repeats (`X x+`) makes a match of every set of events that fit, all
+    with one remainder. One of them is enough, where no condition reads them: the last, if no NOT lies before, or the
+    first, if none lies after. And where a step without NOTs leads past them (`X x*`), and no condition looks at
+    neighbours, there need not be one. So the template loses the steps from such an event to itself, or its whole state,
+    before an algorithm is chosen, and such matches are never found. Every state left can be reached from the start.
+    """
     first = pattern_spec.scopes[0]
     hidden = {position for position in pattern_spec.hidden if not pattern_spec.places[position].branch}
     if not hidden or pattern_spec.earliest or pattern_spec.adjacent:
         return pattern_spec
     if pattern_spec.window.spanning and first.open_ended:  # these NOTs look from the first and last events of a match
         return pattern_spec
-    asked = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in pattern_spec.scopes[1:]))
-    unasked = {position for position in hidden if pattern_spec.places[position].variable not in asked}
-    looping = {state for state in _looping(first, unasked) if _one_side_is_free(first, state)}
+    read = set().union(*(rule.shape.variables for rule in first.rules), *(s.outer for s in pattern_spec.scopes[1:]))
+    unread = {position for position in hidden if pattern_spec.places[position].variable not in read}
+    looping = {state for state in _looping(first, unread) if _one_side_is_free(first, state)}
     found = _with_template(pattern_spec, _without_loops(first.template, looping)) if looping else pattern_spec
-    if first.rules or unasked != pattern_spec.hidden:
+    if first.rules or unread != pattern_spec.hidden:
         return found
     from trendloom.kernels.aggregate.program import Existence
 

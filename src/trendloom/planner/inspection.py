@@ -11,9 +11,9 @@ from trendloom.kernels.aggregate.program import Program as Program
 from trendloom.kernels.aggregate.program import Slot as Slot
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.match.reached_events import NOWHERE as NOWHERE
-from trendloom.kernels.match.reached_events import Reached as Reached
-from trendloom.kernels.match.reached_events import reached
+from trendloom.kernels.match.expansion import NOWHERE as NOWHERE
+from trendloom.kernels.match.expansion import Reached as Reached
+from trendloom.kernels.match.expansion import reached
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.planner.adjacency import adjacent
 from trendloom.planner.request import Refusal

@@ -11,6 +11,7 @@ from trendloom.model.schema import Kind
 
 NEEDED = {"count": ("count",), "sum": ("sum", "count"), "avg": ("sum", "count"), "min": ("min",), "max": ("max",),
           "probability": ("probability",)}  # fmt: skip
+NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
 
 
 def measures_of(plan: Plan) -> tuple[Measure, ...]:
@@ -48,14 +49,8 @@ def measure_of(total: Total, function: str) -> Measure:
     return Measure(f"{function}_{where}_{total.column or ''}", function, total.positions, total.column, kind)
 
 
-# Whether stretches of events can be summed up as matrices, so that the events themselves need not be kept or moved.
-
-
-NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT, Kind.BOOL)
-
-
 def summary_obstacle(plan: Plan, spec: AggregationSpec) -> str | None:
-    """Why not; None: they can."""
+    """Why stretches of events cannot be summed up as matrices, so that events are kept and moved; None: they can."""
     if not spec.algebra or spec.pivot is not None:
         return "its predicates relate events, so stretches of events are not matrices"
     summed = [plan.schema.column(m.column) for m in spec.measures if m.function != "count" and m.column]

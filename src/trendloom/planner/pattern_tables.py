@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from trendloom.kernels.contract.pattern_spec import NegationGuard, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.logical.plan import Condition, Plan
 from trendloom.model.selection import Semantics
 from trendloom.pattern import algebra
-from trendloom.pattern.template import Template, build_template
+from trendloom.pattern.template import build_template
+
+Parts = tuple[int, ...]
+Branch = tuple[tuple[int, int], ...]
 
 
 def describe(plan: Plan) -> PatternSpec:
@@ -18,27 +21,21 @@ def describe(plan: Plan) -> PatternSpec:
     survey.enter(plan.pattern, 0, (), ())
     survey.scopes[0] = _FoundScope(0, plan.pattern, (), ())
     places = tuple(survey.places[position] for position in sorted(survey.places))
-    rules = {
-        number: tuple(_rule(condition) for condition in plan.conditions if condition.scope == number)
-        for number in survey.scopes
-    }
-    templates = {number: build_template(found.body) for number, found in survey.scopes.items()}
-    parents = {number: found.parent for number, found in survey.scopes.items()}
+    alike = dict(plan.alike)
     scopes = tuple(
         Scope(
             number,
             found.parent,
-            templates[number],
-            rules[number],
-            _outer(number, parents, rules, places) if number else frozenset(),
+            build_template(found.body),
+            tuple(_rule(condition) for condition in plan.conditions if condition.scope == number),
+            frozenset(),
             found.parts,
             found.branch,
-            _absence(number, plan, templates, parents),
-            dict(plan.alike).get(number),
+            like=alike.get(number),
         )
         for number, found in sorted(survey.scopes.items())
     )
-    return PatternSpec(
+    bare = PatternSpec(
         places,
         scopes,
         plan.window,
@@ -47,15 +44,14 @@ def describe(plan: Plan) -> PatternSpec:
         plural=plan.kleene,
         hidden=frozenset(p for p, place in enumerate(places) if place.scope == 0 and place.variable in plan.hidden),
     )
+    first, *nots = scopes
+    guarded = (replace(one, outer=_outer(one, bare), negation_guard=_guard(one, plan, bare)) for one in nots)
+    return replace(bare, scopes=(first, *guarded))
 
 
 def _rule(condition: Condition) -> Rule:
     early = condition.decided_at is not None
     return Rule(condition.expr, condition.part, early, condition.looked_up, condition.short_cut)
-
-
-Parts = tuple[int, ...]
-Branch = tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -92,47 +88,32 @@ class _Survey:
                     self.enter(part, scope, parts, branch)
 
 
-def _outer(
-    scope: int, parents: dict[int, int], rules: dict[int, tuple[Rule, ...]], places: tuple[PatternPosition, ...]
-) -> frozenset[str]:
+def _outer(scope: Scope, spec: PatternSpec) -> frozenset[str]:
     """Variables from outside that a NOT, or one inside it, uses."""
-    inside = {scope} | {s for s in parents if s and _encloses(scope, s, parents)}
-    used: set[str] = set()
-    for number in inside:
-        for rule in rules[number]:
-            used |= {v for v in rule.shape.variables if _owner(v, number, parents, places) not in inside}
-    return frozenset(used)
+    inside = {scope.number}
+    for one in spec.scopes[scope.number + 1 :]:  # NOTs inside have greater numbers than those around them
+        if one.parent in inside:
+            inside.add(one.number)
+    used = ((number, name) for number in inside for rule in spec.scopes[number].rules for name in rule.shape.variables)
+    return frozenset(name for number, name in used if spec.binds(number, name) not in inside)
 
 
-def _absence(scope: int, plan: Plan, templates: dict[int, Template], parents: dict[int, int]) -> NegationGuard | None:
-    """What the optimizer has noted of a NOT that depends on one event next to it; the same for equal NOTs."""
+def _guard(scope: Scope, plan: Plan, spec: PatternSpec) -> NegationGuard | None:
+    """The guard of a NOT that depends on one event next to it, as the optimizer noted; the same for equal NOTs."""
     noted = {one.scope: one for one in plan.decorrelated}
-    if scope not in noted:
+    if scope.number not in noted:
         return None
-    like = dict(plan.alike)
-    first = like.get(scope, scope)
-    together = [one for one in noted if like.get(one, one) == first]
-    positions = {p for one in together for p in _neighbours(one, noted[one].follows, templates[parents[one]])}
-    return NegationGuard(templates[first], noted[first].follows, tuple(sorted(positions)), noted[first].links)
+    first = spec.scopes[scope.first_alike]
+    together = [spec.scopes[one] for one in noted if spec.scopes[one].first_alike == first.number]
+    positions = {position for one in together for position in _neighbours(one, noted[one.number].follows, spec)}
+    links = noted[first.number]
+    return NegationGuard(first.template, links.follows, tuple(sorted(positions)), links.links)
 
 
-def _neighbours(scope: int, follows: bool, around: Template) -> Iterator[int]:
+def _neighbours(scope: Scope, follows: bool, spec: PatternSpec) -> Iterator[int]:
     """The positions of the events right before a NOT, or right after it."""
+    around = spec.scopes[scope.parent].template
     for state, edges in enumerate(around.edges):
         for edge in edges:
-            if any(crossing.scope == scope for crossing in edge.crossings):
+            if any(crossing.scope == scope.number for crossing in edge.crossings):
                 yield edge.position if follows else around.position_of[state]
-
-
-def _encloses(outer: int, inner: int, parents: dict[int, int]) -> bool:
-    while inner:
-        if inner == outer:
-            return True
-        inner = parents[inner]
-    return False
-
-
-def _owner(variable: str, scope: int, parents: dict[int, int], places: tuple[PatternPosition, ...]) -> int:
-    while scope and not any(place.scope == scope and place.variable == variable for place in places):
-        scope = parents[scope]
-    return scope

@@ -24,7 +24,7 @@ from trendloom.planner.pattern_tables import describe
 from trendloom.planner.request import Algorithm, Choice, PlanningRequest, Refusal, RefusalCode
 
 EventFilter = tuple[str, tuple[Expr, ...]]
-"""What a position asks of an event: its type, and conditions on it alone."""
+"""Which events fit a position: their type, and conditions on the event alone."""
 
 
 @dataclass(frozen=True)
@@ -52,7 +52,7 @@ class Physical:
 
     @property
     def filters(self) -> tuple[EventFilter, ...]:
-        """What each position of the pattern asks of an event."""
+        """The event filter of each position of the pattern."""
         return tuple(
             (place.type, tuple(expr for where, expr in self.plan.filters if where == position))
             for position, place in enumerate(self.pattern_spec.places)

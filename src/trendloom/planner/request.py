@@ -30,7 +30,7 @@ class OutputKind(Enum):
 
 
 LISTED = frozenset(OutputKind) - {OutputKind.AGGREGATES}
-"""What is made of matches that are found one by one, where no sums are asked for."""
+"""Outputs that list matches: all but aggregates."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class PlanningRequest:
 
 @dataclass(frozen=True)
 class Estimate:
-    """What a run should come to: events `read`, `events` that the kernel looks at, `results`, `bytes` of columns.
+    """Figures of a run by statistics: events `read`, `events` that the kernel looks at, `results`, `bytes` of columns.
 
     `at_most`: there may be fewer results. `further`: what the kernel builds, by the names that it gives to it. None, or
     no name: unknown.

@@ -33,7 +33,7 @@ from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import EventFilter, Physical
-from trendloom.planner.query_group import QueryGroup
+from trendloom.planner.workload import QueryGroup
 from trendloom.runtime.equal_times import Tied, ties_of
 
 Picked = tuple[Array | None, Array, Array]

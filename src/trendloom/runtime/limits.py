@@ -14,7 +14,7 @@ from trendloom.kernels.contract import Expected
 from trendloom.kernels.contract.totals import TooManyDigits, Widening
 from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup
+from trendloom.planner.workload import QueryGroup
 
 WORTH_A_WARNING = 1e6
 """Events times words of exact numbers from which it takes seconds to compute them."""

@@ -18,7 +18,7 @@ from trendloom.kernels.contract.matches import Matches, ResultColumn, join
 from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Aggregation
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup, group_of_one
+from trendloom.planner.workload import QueryGroup, group_of_one
 from trendloom.runtime.aggregate_rows import beyond_decimal
 from trendloom.runtime.blocks import Stream, build_block, key_codes
 from trendloom.runtime.limits import budget_of, naming_the_way_out, refuse_floods, too_many

@@ -26,8 +26,8 @@ from trendloom.model.amounts import show_names
 from trendloom.model.schema import Schema
 from trendloom.optimizer.share_scan import find_key_sets
 from trendloom.planner.plan import EventFilter
-from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.sharing.groups import kernel_for
+from trendloom.planner.workload import QueryGroup
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table
 from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.state import ChunkIndex, Holds, Memory, pack_index, unpack_index

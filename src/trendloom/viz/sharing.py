@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trendloom.errors import OptionError, option
-from trendloom.planner.sharing.conflict_graph import members
+from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.display import heaviest, show_score, show_segment
 from trendloom.planner.sharing.groups import Considered
-from trendloom.planner.sharing.segments import SharedSegment
 from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, PALETTE, check_picture, require_matplotlib, save, style
 
 if TYPE_CHECKING:

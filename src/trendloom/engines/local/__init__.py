@@ -12,7 +12,7 @@ from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
 from trendloom.kernels.contract.totals import Widening
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup, group_of_one
+from trendloom.planner.workload import QueryGroup, group_of_one
 from trendloom.runtime import task
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream

@@ -18,7 +18,7 @@ from trendloom.logical.statistics import UNKNOWN, StatisticsOf
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
-from trendloom.planner.query_group import QueryGroup
+from trendloom.planner.workload import QueryGroup
 from trendloom.runtime.analysis.position_counts import ask_passed
 from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared

@@ -37,8 +37,7 @@ from trendloom.engines.spark.tasks import (
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
-from trendloom.planner.query_group import QueryGroup
-from trendloom.planner.workload import PhysicalWorkload
+from trendloom.planner.workload import PhysicalWorkload, QueryGroup
 from trendloom.runtime.blocks import Shared, stream_of_table
 from trendloom.runtime.task import GroupResults
 from trendloom.streaming.state import pack

@@ -28,7 +28,6 @@ from trendloom.kernels.contract.measures import AggregationSpec, Measure
 from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
@@ -168,7 +167,7 @@ class Bars:
     def __init__(self, addends: Addends) -> None:
         block, automaton = addends.block, addends.automaton
         self._events, self._template = len(block), automaton.spec.scopes[0].template
-        self._gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+        self._gaps = Gaps(automaton, block)
         self._columns: list[Array] = []
         self._rows: dict[frozenset[frozenset[int]], int] = {}
 

@@ -1,4 +1,4 @@
-"""Matches without their hidden events, each once: what EXISTS gives out, from chunks in any order, in one pass.
+"""Matches without their hidden events, each once: what EXISTS emits, from chunks in any order, in one pass.
 
 Every match is written, without its hidden events, behind the remainders that are kept; it stays there if none of them
 is equal. Those with its hash stand in an open table, and are compared event by event, so that no remainder is lost to
@@ -23,10 +23,12 @@ from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.match.search import SearchKernel
 
 MEMORY = 1 << 30
-"""Bytes of remainders that are kept, if nobody says how many."""
+"""Bytes of remainders that are kept, by default."""
 FIRST_ROWS, FIRST_ENTRIES = 1 << 10, 1 << 12
 PER_ROW, PER_ENTRY = 36, 12
 """Bytes of a remainder that is kept, with its share of the table, and of each of its events."""
+STRETCH = 1 << 17
+"""Events of keys that are looked at together, unless a key has more."""
 
 
 class KeptRows(NamedTuple):
@@ -207,23 +209,17 @@ def _fill_table(table: Array, hashes: Array, count: int) -> None:
         table[place] = row
 
 
-# What EXISTS leaves of matches, under the contract every kernel keeps: hidden events go, and equal remainders are one.
-#
-# Equal remainders can come of matches anywhere within WITHIN of their first event, before and after it. So a remainder
-# is certain when the watermark has passed that event by WITHIN, or at the end of its window, and events are kept for
-# twice WITHIN, or as long as their windows.
-#
-# Keys are looked at some at a time: remainders of different keys differ, and those of done keys are forgotten.
-# Cost: that of the search, and O(events of its matches).
-
-
-STRETCH = 1 << 17
-"""Events of keys that are looked at together, unless a key has more."""
-
-
 @dataclass(frozen=True)
 class ExistsKernel(SearchKernel):
-    """`search` finds matches, at most `most` for each stretch of keys; `memory`: bytes of remainders that are kept."""
+    """`search` finds matches, at most `most` for each stretch of keys; `memory`: bytes of remainders that are kept.
+
+    Equal remainders can come of matches anywhere within WITHIN of their first event, before and after it. So a
+    remainder is certain when the watermark has passed that event by WITHIN, or at the end of its window, and events are
+    kept for twice WITHIN, or as long as their windows.
+
+    Keys are looked at some at a time: remainders of different keys differ, and those of done keys are forgotten.
+    Cost: that of the search, and O(events of its matches).
+    """
 
     search: SearchKernel
     most: int
@@ -244,8 +240,8 @@ class ExistsKernel(SearchKernel):
 
 def _stretches_of_keys(block: Block) -> Iterator[tuple[Block, int]]:
     """The block in parts that divide no key, each with where it begins."""
-    wanted = np.arange(STRETCH, len(block), STRETCH)
-    bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, wanted), block.keys])
+    cuts = np.arange(STRETCH, len(block), STRETCH)
+    bounds = np.unique(np.r_[0, np.searchsorted(block.key_starts, cuts), block.keys])
     if len(bounds) <= 2:
         yield block, 0
         return

@@ -1,9 +1,9 @@
-"""Finding matches, under the contract every kernel keeps: what all algorithms share.
+"""Finding matches, under the contract of kernels: what all searches share.
 
 In batch there is one step with all events, then `finish`. On a live stream a step looks at the events that a match
-which is not certain yet could hold, and gives out the matches that have become certain. Events are asked for again
-(`emission` says how far back), so there is nothing to dump.
-Cost of a step: that of the search over these events. Matches that were given out are found again and passed over.
+which is not certain yet could hold, and emits the matches that have become certain. The engine keeps events as long
+as `emission` needs them, so there is nothing to dump.
+Cost of a step: that of the search over these events. Matches that were emitted are found again and passed over.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass, replace
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,20 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 
 CERTAIN_FROM = " certain from"
 """The column of the event whose time decides when a row is certain, where it is not the first one."""
+
+
+class MatchBuffer(NamedTuple):
+    """Room for matches: number i has the entries from `offsets[i]` to `offsets[i + 1]`."""
+
+    offsets: Array
+    events: Array
+    positions: Array
+
+
+def written(buffer: MatchBuffer, count: int) -> Matches:
+    """The first `count` matches of a buffer."""
+    used = int(buffer.offsets[count])
+    return Matches(buffer.offsets[: count + 1], buffer.events[:used], buffer.positions[:used])
 
 
 class MatchCount(Protocol):
@@ -45,7 +59,7 @@ class MatchCount(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class SearchState:
-    """`before`: what was certain at this watermark has been given out. `kept`: events of the block that are needed."""
+    """`before`: what was certain at this watermark has been emitted. `kept`: events of the block that are needed."""
 
     block: Block | None = None
     before: int | None = None
@@ -54,7 +68,7 @@ class SearchState:
 
 @dataclass(frozen=True)
 class SearchKernel(ABC):
-    """What to find. `whole_windows`: all matches of a window are wanted at once; `count`: how to count them."""
+    """What to find. `whole_windows`: all matches of a window are needed at once; `count`: how to count them."""
 
     pattern_spec: PatternSpec
     _: KW_ONLY
@@ -93,7 +107,7 @@ class SearchKernel(ABC):
 
     @abstractmethod
     def all(self, block: Block) -> Iterator[Matches]:
-        """Everything there is to find among these events, in bounded chunks."""
+        """All matches among these events, in bounded chunks."""
 
     def within(self, memory: int) -> Self:
         """The same: a search holds bounded chunks."""
@@ -118,23 +132,23 @@ class SearchKernel(ABC):
         return SearchState()
 
     def step(self, state: SearchState, block: Block, watermark: int | None) -> tuple[Iterator[Matches], SearchState]:
-        """Take events; give out the matches that have become certain."""
+        """Take events; emit the matches that have become certain."""
         if watermark is None:
             return iter(()), replace(state, block=block)
         return self._found(block, state.before, watermark), SearchState(block, watermark)
 
     def expected(self, state: SearchState, *, beforehand: bool) -> Expected | None:
-        """Counted where there are many: few matches are there sooner than their number."""
+        """Counted only where there are many: few matches are found sooner than counted."""
         if beforehand or self.count is None or state.block is None:
             return None
         return self.count.expected(state.block)
 
     def finish(self, state: SearchState, on_progress: OnProgress | None = None) -> Iterator[Matches]:
-        """The matches that were not given out yet, in bounded chunks."""
+        """The matches that were not emitted yet, in bounded chunks."""
         return iter(()) if state.block is None else self._found(state.block, state.before, None)
 
     def kept(self, state: SearchState) -> Array | None:
-        """All that the clock asks for, unless an algorithm knows better."""
+        """All that `emission` needs, unless an algorithm needs less."""
         return state.kept
 
     def dump(self, state: SearchState, *, whole: bool = False) -> pa.Table | None:
@@ -145,7 +159,7 @@ class SearchKernel(ABC):
         return SearchState(None, before)
 
     def describe(self, state: SearchState) -> Built | None:
-        """Nothing: matches are found when they are asked for."""
+        """Nothing: matches are found when they are taken."""
         return None
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Matches] | None:
@@ -154,7 +168,7 @@ class SearchKernel(ABC):
         return None if found is None else iter([found])
 
     def one(self, block: Block, asked: Asked) -> Matches | None:
-        """The result that is asked for, among all of a block."""
+        """The result that `asked` accepts, among all of a block."""
         for matches in self.all(block):
             for number in range(len(matches)):
                 single = matches.part(number, number + 1)
@@ -165,12 +179,12 @@ class SearchKernel(ABC):
     def _found(self, block: Block, before: int | None, watermark: int | None) -> Iterator[Matches]:
         if before is None and watermark is None:
             return self.all(block)
-        wanted = np.ones(len(block), np.bool_)
+        needed = np.ones(len(block), np.bool_)
         if self.emission.certain is Certain.WINDOW and watermark is not None:
-            wanted = block.time < self.emission.last_end(watermark)
+            needed = block.time < self.emission.last_end(watermark)
         elif self.emission.certain is Certain.LAST and before is not None:
-            wanted = _of_keys_with_news(block, before)
-        return self.fresh(block, self._among(block, wanted), before, watermark)
+            needed = _of_keys_with_news(block, before)
+        return self.fresh(block, self._among(block, needed), before, watermark)
 
     def fresh(
         self, block: Block, found: Iterator[Matches], before: int | None, watermark: int | None
@@ -185,10 +199,10 @@ class SearchKernel(ABC):
             elif fresh.any():
                 yield matches.take(np.flatnonzero(fresh))
 
-    def _among(self, block: Block, wanted: Array) -> Iterator[Matches]:
+    def _among(self, block: Block, needed: Array) -> Iterator[Matches]:
         """All matches of some of the events, which is cheaper than to find more and pass over them."""
-        rows = np.flatnonzero(wanted)
-        for matches in self.all(block.only(wanted)):
+        rows = np.flatnonzero(needed)
+        for matches in self.all(block.only(needed)):
             if len(rows) < len(block):
                 since = {name: rows[matches.columns[name]] for name in (CERTAIN_FROM,) if name in matches.columns}
                 matches = replace(matches, events=rows[matches.events], columns={**matches.columns, **since})

@@ -33,7 +33,7 @@ class Step:
 
 
 class Automaton:
-    """Tables of a detection, built once per task."""
+    """The tables of a pattern, built once per task."""
 
     def __init__(self, spec: PatternSpec) -> None:
         self.spec = spec
@@ -83,6 +83,11 @@ class Automaton:
     # -------------------------------------------------------------------------------------------- tables
 
     @cached_property
+    def transitions(self) -> list[tuple[int, Step]]:
+        """The steps of the pattern itself from one state to another, each with the state before it."""
+        return [(state, step) for state, steps in enumerate(self.moves[0]) for step in steps]
+
+    @cached_property
     def position_of(self) -> Array:
         return np.array([step.position for step in self.steps], np.int64)
 
@@ -92,12 +97,12 @@ class Automaton:
 
     @cached_property
     def starts_round(self) -> dict[int, Array]:
-        """For every part, which steps begin a new round of it."""
+        """By part, which steps begin a new round of it."""
         return {part: np.array([part in step.rounds for step in self.steps], np.bool_) for part in self.parts}
 
     @cached_property
     def inside(self) -> dict[int, Array]:
-        """For every part, which steps bind a position inside it."""
+        """By part, which steps bind a position inside it."""
         places = self.spec.places
         return {p: np.array([p in places[s.position].parts for s in self.steps], np.bool_) for p in self.parts}
 

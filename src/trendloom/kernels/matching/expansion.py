@@ -3,15 +3,15 @@
 Idea: partial matches of equal length form a matrix (`Paths`); all extensions of a chunk by one step are a range join
 with the sorted list of events of that position, cut into pieces of bounded size; rules and NOTs then filter each
 piece as whole columns. Pieces are explored depth first, so memory is bounded by (longest match) × (chunk), whatever
-the number of matches, and whoever consumes the matches can stop at any time.
+the number of matches, and a consumer can stop at any time.
 
 Under skip-till-any-match every later event that fits extends a partial match. Under skip-till-next-match and contiguous
 only those at the earliest time at which one fits: candidates are tried in growing stretches of time.
 
-Under skip-till-any-match two early filters drop partial matches at once that can never be completed: `ends` says how
-early a match can end that goes on from an event and a state, rules and NOTs left out (see `viability`); `sieves` say
-which events a step can never bind, whatever was bound before (see `sieve`). A run of the other semantics must not be
-told: the earliest event that fits extends it even into a dead end.
+Under skip-till-any-match two early filters drop partial matches at once that can never be completed: `ends`, how early
+a match can end that goes on from an event and a state, rules and NOTs left out (see `reachability`); `passed`, which
+events a step can bind, whatever was bound before. Runs of the other semantics go without: the earliest event that fits
+extends them even into a dead end.
 
 Cost: O(length) per partial match and rule with one quantified variable besides the newest event.
 """
@@ -21,19 +21,23 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.matching.automaton import Automaton, Step
-from trendloom.kernels.matching.gaps import Gaps
+from trendloom.kernels.matching.automaton import Step
 from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
 
+if TYPE_CHECKING:
+    from trendloom.kernels.matching.gaps import Gaps
+
 CHUNK = 1 << 20
 """Most entries (rows × length) of a matrix of partial matches."""
+ENTRIES = 1 << 16
+"""Most entries (events of matches) of a first buffer."""
+OF_AN_EVENT = 4
 
 
 class Filters(NamedTuple):
@@ -50,19 +54,11 @@ class Expansion:
     event. `filters`: which events a partial match of the outermost scope can go on with, see above.
     """
 
-    def __init__(
-        self,
-        automaton: Automaton,
-        block: Block,
-        gaps: Gaps,
-        scope: int,
-        chunk: int = CHUNK,
-        filters: Filters | None = None,
-    ) -> None:
-        self.automaton, self.block, self.gaps = automaton, block, gaps
+    def __init__(self, gaps: Gaps, scope: int, filters: Filters | None = None) -> None:
+        self.gaps, self.automaton, self.block, self.chunk = gaps, gaps.automaton, gaps.block, gaps.chunk
         self.filters = filters or Filters(None, {})
+        automaton = gaps.automaton
         self.scope = automaton.spec.scopes[scope]
-        self.chunk = chunk
         outermost = scope == 0
         self.earliest = outermost and automaton.spec.earliest
         self.adjacent = outermost and automaton.spec.adjacent
@@ -178,10 +174,10 @@ class Expansion:
             if not (rule.looked_up and variable in rule.shape.each):
                 continue
             _, _, other = mine_and_theirs(rule, variable)
-            bound, asking = bound_events(paths.take(rows), other)
+            bound, given = bound_events(paths.take(rows), other)
             if bound.all():
                 table = self.gaps.lookups.table((step.position,), rule, variable)
-                return table.events, *table.between(asking, low, high)
+                return table.events, *table.between(given, low, high)
         return None
 
     def _kept(self, paths: Paths, rows: Array, events: Array, step: Step) -> Iterator[Paths]:
@@ -254,17 +250,10 @@ class Expansion:
         return first if same is None else first[same]
 
 
-# How large the first buffer of results is: later ones double.
-#
-# Small, so that whoever wants a few waits for a few; and in proportion to few events, so that a handful of them is
-# answered without loading a compiler (`interpreted.HANDFUL`).
-
-
-ENTRIES = 1 << 16
-"""Most entries (events of matches) of a first buffer."""
-OF_AN_EVENT = 4
-
-
 def first_chunk(events: int, most: int) -> int:
-    """Entries of the first buffer for matches of so many events."""
+    """Entries of the first buffer for matches of so many events.
+
+    Later buffers double. The first is small, because often only the first matches are taken, and in proportion to the
+    events, so that a handful needs no compiler (`interpreted.HANDFUL`).
+    """
     return min(most, ENTRIES, OF_AN_EVENT * (events + 8))

@@ -31,7 +31,7 @@ from trendloom.kernels.columns.comparisons import sides_of
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard
 from trendloom.kernels.jit.compiled import njit
-from trendloom.kernels.matching.partial_matches import without_context
+from trendloom.kernels.matching.partial_matches import whole_keys
 from trendloom.model.schema import Kind
 from trendloom.pattern.template import Template
 
@@ -39,17 +39,15 @@ if TYPE_CHECKING:
     from trendloom.kernels.matching.gaps import Gaps
 
 
-# The latest start of the matches of a NOT: one column that decides every gap.
-#
-# `latest[i]` is the greatest index at which a match starts that has ended before event i. A gap with events in
-# [low, high) is violated iff latest[high] >= low. Keys need no care: starts in earlier keys lie before every `low`.
-#
-# A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
-# partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
-
-
 def latest_starts(gaps: Gaps, scope: int) -> Array:
-    """The column for one NOT that depends on nothing outside."""
+    """For every index i the greatest index at which a match of a NOT starts that has ended before event i.
+
+    One column decides every gap for a NOT that depends on nothing outside: a gap with events in [low, high) is violated
+    iff latest[high] >= low. Keys need no care: starts in earlier keys lie before every `low`.
+
+    A single event: one pass. A pattern without rules or NOTs of its own: for every state only the latest start of the
+    partial matches that reach it matters, O(events · steps). Otherwise the matches are enumerated.
+    """
     block, automaton = gaps.block, gaps.automaton
     mine = gaps.spec.scopes[scope]
     steps = [*automaton.starts[scope], *(step for steps in automaton.moves[scope] for step in steps)]
@@ -57,8 +55,7 @@ def latest_starts(gaps: Gaps, scope: int) -> Array:
         ended = propagate(mine.template, block, block.key)
     else:
         ended = np.full(len(block) + 1, -1, np.int64)
-        roots = without_context(automaton, block, scope, block.keys)
-        for matches in gaps.matches(roots, block.key_starts[:-1], block.key_starts[1:]):
+        for matches in gaps.matches(*whole_keys(automaton, block, scope)):
             np.maximum.at(ended, matches.events[:, -1] + 1, matches.events[:, 0])
     return np.maximum.accumulate(ended)
 
@@ -159,7 +156,7 @@ class _Beside:
         if equal and len(together):
             values = [np.concatenate([a.values[self.events], b.values[self.neighbours]]) for a, b in equal]
             parts = encode_keys([Vector(Kind.INT, one) for one in (parts, *values)]).codes
-        self.part, self.part_asked = parts[: len(self.events)], parts[len(self.events) :]
+        self.part, self.neighbour_part = parts[: len(self.events)], parts[len(self.events) :]
 
     def among_equals(self) -> Array:
         """Per neighbour the latest start of a match that has ended before it, or the first end of one after it."""
@@ -168,15 +165,15 @@ class _Beside:
         starts = matches.part * width + matches.start
         ends = matches.part * width + matches.end
         if self.follows:
-            at = np.searchsorted(ends, self.part_asked * width + block.tie_start[self.neighbours]) - 1
+            at = np.searchsorted(ends, self.neighbour_part * width + block.tie_start[self.neighbours]) - 1
             return self._where_same(matches.part, at, matches.start, -1)
-        at = np.searchsorted(starts, self.part_asked * width + block.tie_end[self.neighbours])
+        at = np.searchsorted(starts, self.neighbour_part * width + block.tie_end[self.neighbours])
         return self._where_same(matches.part, at, matches.end, size)
 
     def _where_same(self, part: Array, at: Array, values: Array, otherwise: int) -> Array:
         found = np.full(len(at), otherwise, np.int64)
         inside = np.flatnonzero((at >= 0) & (at < len(part)))
-        inside = inside[part[at[inside]] == self.part_asked[inside]]
+        inside = inside[part[at[inside]] == self.neighbour_part[inside]]
         found[inside] = values[at[inside]]
         return found
 
@@ -196,18 +193,18 @@ class _Beside:
     def nearest(self, link: Comparison) -> Array:
         """The same for matches of one event that are also compared by an order or `!=`."""
         inner, outer = self.sides[link]
-        value, asked = (side.values.astype(np.int64, copy=False) for side in (inner, outer))
-        value, asked = value[self.events], asked[self.neighbours]
+        value, bar = (side.values.astype(np.int64, copy=False) for side in (inner, outer))
+        value, bar = value[self.events], bar[self.neighbours]
         if link.operator in ("<", "<="):  # x → ~x turns the order around: what passes is always what lies above
-            value, asked = ~value, ~asked
+            value, bar = ~value, ~bar
         if self.follows:
             index, bound = self.events, self.block.tie_start[self.neighbours]
         else:
             index, bound = self.size - 1 - self.events, self.size - self.block.tie_end[self.neighbours]
-        order, asking = np.lexsort((index, self.part)), np.lexsort((bound, self.part_asked))
-        found = np.empty(len(asking), np.int64)
-        found[asking] = _nearest_below(
-            self.part[order], index[order], value[order], self.part_asked[asking], bound[asking], asked[asking],
+        order, by_part = np.lexsort((index, self.part)), np.lexsort((bound, self.neighbour_part))
+        found = np.empty(len(by_part), np.int64)
+        found[by_part] = _nearest_below(
+            self.part[order], index[order], value[order], self.neighbour_part[by_part], bound[by_part], bar[by_part],
             link.operator == "!=", link.operator in ("<=", ">="),
         )  # fmt: skip
         return found if self.follows else self.size - 1 - found
@@ -228,21 +225,21 @@ def _known(side: Vector, events: Array) -> Array:
 
 @njit(nogil=True)
 def _nearest_below(
-    part: Array, index: Array, value: Array, asked_part: Array, bound: Array, asked: Array, other: bool, or_equal: bool
+    part: Array, index: Array, value: Array, own_part: Array, bound: Array, bar: Array, other: bool, or_equal: bool
 ) -> Array:
-    """Per question the greatest index below its bound, in its part, whose value is above what is asked; −1: none.
+    """Per row the greatest index below its bound, in its part, whose value is above its bar; −1: none.
 
     Both sides are in order of part, then of index or bound. `other`: the value has to differ instead.
     """
-    found = np.full(len(asked), -1, np.int64)
+    found = np.full(len(bar), -1, np.int64)
     stack = np.empty(len(index), np.int64)
     at, height = 0, 0
-    for question in range(len(asked)):
-        if question == 0 or asked_part[question] != asked_part[question - 1]:
+    for row in range(len(bar)):
+        if row == 0 or own_part[row] != own_part[row - 1]:
             height = 0
-            while at < len(index) and part[at] < asked_part[question]:
+            while at < len(index) and part[at] < own_part[row]:
                 at += 1
-        while at < len(index) and part[at] == asked_part[question] and index[at] < bound[question]:
+        while at < len(index) and part[at] == own_part[row] and index[at] < bound[row]:
             if other:
                 if height == 0 or value[stack[height - 1]] == value[at]:
                     height = max(height, 1)
@@ -256,28 +253,27 @@ def _nearest_below(
             at += 1
         if other:
             low = height - 1
-            if low >= 0 and value[stack[low]] == asked[question]:
+            if low >= 0 and value[stack[low]] == bar[row]:
                 low -= 1
         else:
             low, high = -1, height  # values pass up to `low`, from `high` on they do not
             while high - low > 1:
                 middle = (low + high) // 2
-                if value[stack[middle]] > asked[question] or (or_equal and value[stack[middle]] == asked[question]):
+                if value[stack[middle]] > bar[row] or (or_equal and value[stack[middle]] == bar[row]):
                     low = middle
                 else:
                     high = middle
         if low >= 0:
-            found[question] = index[stack[low]]
+            found[row] = index[stack[low]]
     return found
 
 
-# Both sides of comparisons of consecutive events as int64 columns whose order and equality are those of the values.
-#
-# See `sides` for how values become such columns; a NOT that depends on one event next to it is two columns, too.
-
-
 def comparable(pairs: tuple[Compared, ...], block: Block) -> tuple[Array, Array, Array]:
-    """Left and right columns of every pair, and where each is known: [pair, event] and [side, pair, event]."""
+    """Left and right columns of every pair, and where each is known: [pair, event] and [side, pair, event].
+
+    They are int64 columns whose order and equality are those of the values (see `sides_of`); a NOT that depends on one
+    event next to it is two columns, too.
+    """
     size = (len(pairs), len(block))
     left, right = np.zeros(size, np.int64), np.zeros(size, np.int64)
     known = np.ones((2, *size), np.bool_)

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,26 +21,22 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import NegationGuard, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton, Step
+from trendloom.kernels.matching.expansion import CHUNK, Expansion
 from trendloom.kernels.matching.gap_thresholds import borders, latest_starts
 from trendloom.kernels.matching.join_order import Joining, is_straight
 from trendloom.kernels.matching.lookups import Lookups
 from trendloom.kernels.matching.partial_matches import Paths, ready, without_context
 from trendloom.pattern.template import Crossing, Crossings
 
-if TYPE_CHECKING:
-    from trendloom.kernels.matching.expansion import Expansion
-
-MakeExpansion = Callable[["Gaps", int], "Expansion"]
-
 MOST_TRIED = 1 << 18
 """Most entries (rows × length) of a matrix of partial matches of a NOT."""
 
 
 class Gaps:
-    """The NOTs of a detection over one block."""
+    """The NOTs of a pattern over one block."""
 
-    def __init__(self, automaton: Automaton, block: Block, make: MakeExpansion) -> None:
-        self.automaton, self.block, self.make = automaton, block, make
+    def __init__(self, automaton: Automaton, block: Block, chunk: int = CHUNK) -> None:
+        self.automaton, self.block, self.chunk = automaton, block, chunk
         self.spec = automaton.spec
         self.lookups = Lookups(automaton, block)
         self._thresholds: dict[int, Array] = {}
@@ -203,7 +198,7 @@ class Gaps:
     def matches(self, roots: Paths, low: Array, high: Array, done: Array | None = None) -> Iterator[Paths]:
         """The matches of a NOT on the events [low, high) of each root, its leading and trailing NOTs left out.
 
-        `done`: roots of which one match was enough, marked by whoever asks.
+        `done`: roots of which one match is enough, marked by the caller.
         """
         scope = roots.scope
         if scope not in self._joined:
@@ -211,7 +206,7 @@ class Gaps:
         joined = self._joined[scope]
         if joined is not None and joined.takes(roots):
             return joined.matches(roots, low, high, done)
-        return self.make(self, scope).matches(roots, low, high, None)
+        return Expansion(self, scope).matches(roots, low, high, None)
 
     def enclosed(self, paths: Paths, low: Array, high: Array) -> Paths:
         """Complete matches whose leading and trailing NOTs hold on the events with indices in [low, high)."""

@@ -39,17 +39,6 @@ if TYPE_CHECKING:
     from trendloom.kernels.matching.gaps import Gaps
 
 
-# In which order to bind the components of a sequence: the one that should build the fewest partial matches.
-#
-# A set of components is bound by about (events · shares · window^(k-1) / (k-1)! · what conditions let through) partial
-# matches: as many as there are choices of k events in order within a window. What a condition between two components
-# lets through is measured on a sample of pairs. An order costs the sum over its steps of what is tried: pairs that
-# pass equalities, which are looked up. All subsets are weighed where there are few components; beyond that, the
-# cheapest next one is taken. Cost: O(2^components · components) for few components, else O(components²); a sample of
-# pairs for each condition. See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 5, on
-# costs.
-
-
 MOST_WEIGHED = 9
 """Components of which all orders are weighed."""
 PAIRS = 512
@@ -97,7 +86,16 @@ class SequenceFigures:
 
 
 def cheapest_order(figures: SequenceFigures) -> tuple[int, ...]:
-    """The components in the order in which to bind them; equal ones from the first to the last."""
+    """The components in the order that should build the fewest partial matches; equal ones from the first to the last.
+
+    A set of components is bound by about (events · shares · window^(k-1) / (k-1)! · what conditions let through)
+    partial matches: as many as there are choices of k events in order within a window. What a condition between two
+    components lets through is measured on a sample of pairs. An order costs the sum over its steps of what is tried:
+    pairs that pass equalities, which are looked up. All subsets are weighed where there are few components; beyond
+    that, the cheapest next one is taken. Cost: O(2^components · components) for few components, else O(components²); a
+    sample of pairs for each condition. See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing",
+    ch. 5, on costs.
+    """
     count = len(figures.shares)
     everything = frozenset(range(count))
     if count > MOST_WEIGHED:
@@ -161,7 +159,7 @@ class _PartialRows:
 class _Outside:
     """What a search begins with: the roots, the events [low, high) of each, and what the match around it binds.
 
-    `done`: roots of which no more matches are wanted; None: all are wanted.
+    `done`: roots of which no more matches are needed; None: all are needed.
     """
 
     roots: Paths
@@ -196,7 +194,7 @@ class Joining:
         return rule.early and rule.part is None and rule.shape.compares_events and not plural
 
     def _ends(self, rule: Rule) -> frozenset[int]:
-        """The components that a rule speaks of."""
+        """The components that a rule reads."""
         return frozenset(self.names.index(name) for name in rule.shape.each if name in self.names)
 
     def _uses(self, crossing: Crossing) -> frozenset[str]:
@@ -248,7 +246,7 @@ class Joining:
     # ------------------------------------------------------------------------------------------ joining
 
     def takes(self, roots: Paths) -> bool:
-        """Whether the match around it binds all that rules speak of."""
+        """Whether the match around it binds all that rules read."""
         return all(bound_events(roots, name)[0].all() for name in self._outer)
 
     @cached_property
@@ -258,7 +256,7 @@ class Joining:
     def matches(self, roots: Paths, low: Array, high: Array, done: Array | None = None) -> Iterator[Paths]:
         """All matches on the events [low, high) of each root, in chunks; leading and trailing NOTs left out.
 
-        `done`: where one match is enough, whoever asks marks the roots that have one, by their place among the roots.
+        `done`: where one match is enough, the caller marks the roots that have one, by their place among the roots.
         """
         if not len(roots) or any(not len(members) for members in self.members):
             return
@@ -299,8 +297,8 @@ class Joining:
         """Whether every event that can be bound last makes a match, so that one of them shows that there is one."""
         new = self.order[level]
         rules = [rule for rule, ends in self.early if new in ends]
-        asked = len(rules) - any(rule.looked_up for rule in rules)
-        settled = not asked and not self.late and not self.scope.open_ended
+        tested = len(rules) - any(rule.looked_up for rule in rules)
+        settled = not tested and not self.late and not self.scope.open_ended
         return settled and level == len(self.order) - 1 and not any(new in needed for _, _, needed in self.nots)
 
     def _bounds(self, rows: _PartialRows, new: int, bound: tuple[int, ...], around: _Outside) -> tuple[Array, Array]:

@@ -1,11 +1,11 @@
-"""Events by their values: who equals what is bound already is looked up, and what equals nothing is known beforehand.
+"""Tables of events by their values, in which equalities are looked up.
 
 `f(new) = g(bound)` need not be tried on every event of a position: the events sorted by value and place give those of
-one value between two places by bisection. The same table tells where the next event of a value is; where there is
-none, nothing that needs one can become a match. That is the thesis's cache of an inner attribute's values; its insert,
-update and purge are bisections here, because a block holds all events of its windows.
+one value between two places by bisection. The same table gives the next event of a value; where there is none, nothing
+that needs one can become a match. That is the thesis's cache of an inner attribute's values; its insert, update and
+purge are bisections here, because a block holds all events of its windows.
 
-Cost: O(members · log members) for a table, O(log members) for each question.
+Cost: O(members · log members) for a table, O(log members) for each lookup.
 See Zhang, "NEEL+: Supporting Predicates for Nested Complex Event Processing", ch. 4.
 """
 
@@ -31,17 +31,17 @@ NOWHERE = -1
 class Lookup:
     """`events` sorted by value and place; `places` are the same as numbers, value · stride + event.
 
-    `asked[e]`: which value event e asks for, NOWHERE where no event has it.
+    `sought[e]`: the number of the value that equals that of event e, NOWHERE where no event has it.
     """
 
     events: Array
     places: Array
-    asked: Array
+    sought: Array
     stride: int
 
-    def between(self, asking: Array, low: Array, high: Array) -> tuple[Array, Array]:
-        """Which slice of `events` has the values that these events ask for, with indices in [low, high)."""
-        value = self.asked[asking]
+    def between(self, given: Array, low: Array, high: Array) -> tuple[Array, Array]:
+        """The slices of `events` that equal the given events and have indices in [low, high)."""
+        value = self.sought[given]
         base = value * self.stride
         begin = np.searchsorted(self.places, base + low)
         end = np.searchsorted(self.places, base + np.maximum(low, high))
@@ -49,9 +49,9 @@ class Lookup:
         begin[nothing] = end[nothing] = 0
         return begin, end
 
-    def soonest(self, asking: Array, low: Array, never: int) -> Array:
-        """The first event from `low` on that has the value asked for; `never` where there is none."""
-        value = self.asked[asking]
+    def soonest(self, given: Array, low: Array, never: int) -> Array:
+        """The first event from `low` on that equals the given one; `never` where there is none."""
+        value = self.sought[given]
         begin = np.searchsorted(self.places, value * self.stride + low)
         there = (begin < len(self.places)) & (value != NOWHERE)
         found = np.minimum(begin, max(0, len(self.places) - 1))
@@ -60,15 +60,15 @@ class Lookup:
 
 
 def lookup_of(mine: Expr, theirs: Expr, members: Array, block: Block) -> Lookup:
-    """The members by the value of `mine`; other events ask with the value of `theirs`. NULL equals nothing."""
-    own, asked = sides_of(mine, theirs, block)
+    """The members by the value of `mine`, to be compared with `theirs` of other events. NULL equals nothing."""
+    own, other = sides_of(mine, theirs, block)
     members = members if own.valid is None else members[own.valid[members]]
-    left, right = own.values, asked.values
+    left, right = own.values, other.values
     values, rank = np.unique(left[members], return_inverse=True)
     order = np.lexsort((members, rank))
     stride = len(block) + 1
     at = np.searchsorted(values, right)
-    fits = at < len(values) if asked.valid is None else asked.valid & (at < len(values))
+    fits = at < len(values) if other.valid is None else other.valid & (at < len(values))
     fits[fits] = values[at[fits]] == right[fits]
     return Lookup(
         members[order], rank.reshape(-1)[order] * stride + members[order], np.where(fits, at, NOWHERE), stride
@@ -76,7 +76,7 @@ def lookup_of(mine: Expr, theirs: Expr, members: Array, block: Block) -> Lookup:
 
 
 def mine_and_theirs(rule: Rule, variable: str) -> tuple[Expr, Expr, str]:
-    """The side of an equality that speaks of the variable, the other side, and the variable of that one."""
+    """The side of an equality that reads the variable, the other side, and the variable of that one."""
     expr = rule.expr
     assert isinstance(expr, Comparison)
     mine, theirs = (expr.left, expr.right) if variable in variables(expr.left) else (expr.right, expr.left)
@@ -85,7 +85,7 @@ def mine_and_theirs(rule: Rule, variable: str) -> tuple[Expr, Expr, str]:
 
 
 class Lookups:
-    """The tables of one block, each made when it is first asked for."""
+    """The tables of one block, each built on first use."""
 
     def __init__(self, automaton: Automaton, block: Block) -> None:
         self.automaton, self.block = automaton, block
@@ -117,9 +117,9 @@ class Lookups:
         return found
 
     def delay(self, ends: Array, never: int) -> None:
-        """Let matches end no earlier than the first event of a value that they need; `ends` are those of `viability`.
+        """Raise `ends` (see `reachability`) to the first event of a value that a match needs.
 
-        Of a rule with a short cut, the event that is bound first asks for the value of the other.
+        Of a rule with a short cut, the value of the event that is bound first is looked up among the others.
         """
         spec = self.automaton.spec
         for rule in spec.scopes[0].rules:
@@ -143,9 +143,6 @@ def bound_events(paths: Paths, variable: str) -> tuple[Array, Array]:
         return np.zeros(len(paths), np.bool_), column
     rows = np.arange(len(paths))
     return binding[rows, column], paths.events[rows, column]
-
-
-# Slices of a sorted list, one for each row, as pairs of a row and an element, in pieces of bounded size.
 
 
 def pieces(members: Array, begin: Array, count: Array, size: int) -> Iterator[tuple[Array, Array]]:

@@ -9,7 +9,7 @@ for all rows at once. Cost: O(rows · length^q) for q quantified variables besid
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -26,13 +26,13 @@ from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.model.schema import Kind
 
-# Aggregates of each row of a matrix of events: what `avg(b[].x)` is for every partial match at once.
-#
-# Cost: O(rows · columns). Integer sums are exact: they leave int64 for Python integers where they could overflow.
-
 
 def row_aggregate(function: str, column: Vector | None, events: Array, mask: Array) -> Vector:
-    """One aggregate per row over the events where `mask` is set; NULL values are skipped."""
+    """One aggregate per row over the events where `mask` is set; NULL values are skipped.
+
+    What `avg(b[].x)` is for every partial match at once. O(rows · columns). Integer sums are exact: they leave int64
+    for Python integers where they could overflow.
+    """
     if column is None:
         return Vector(Kind.INT, mask.sum(axis=1))
     if column.valid is not None:
@@ -180,11 +180,7 @@ class _Assignment:
         if isinstance(leaf, Attribute):
             return paths.block.columns[leaf.column].take(self._event(leaf, rows))
         assert isinstance(leaf, Aggregate | Extent)
-        mask = self.applied.binding[leaf.variable][rows]
-        if self.window is not None:
-            mask = mask & self.window[rows]
-        if isinstance(leaf, Aggregate) and leaf.before:
-            mask = mask & (np.arange(mask.shape[1]) < self.columns["index"])
+        mask = self._mask(leaf.variable, rows, before=isinstance(leaf, Aggregate) and leaf.before)
         events = paths.events[rows]
         if isinstance(leaf, Extent):
             times = paths.block.time[events]
@@ -196,24 +192,25 @@ class _Assignment:
 
     def _event(self, leaf: Attribute, rows: Array) -> Array:
         """The event that an attribute is read from, per row."""
-        paths = self.applied.paths
+        events = self.applied.paths.events
         if leaf.which is Which.NEXT:
-            return paths.events[rows, self.columns["right"]]
+            return events[rows, self.columns["right"]]
         if leaf.which is Which.EACH:
             column = self.columns["left"] if "left" in self.columns else self.columns[f"each {leaf.variable}"]
-            return paths.events[rows, column]
+            return events[rows, column]
         if leaf.which is Which.CURRENT:
-            return paths.events[rows, self.columns["index"]]
-        mask = self.applied.binding[leaf.variable][rows]
+            return events[rows, self.columns["index"]]
+        mask = self._mask(leaf.variable, rows, before=leaf.which is Which.PREVIOUS)
+        if leaf.which is Which.FIRST:
+            return events[rows, mask.argmax(axis=1)]
+        return events[rows, mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)]
+
+    def _mask(self, variable: str, rows: Array, *, before: bool) -> Array:
+        """The columns of a variable that count; `before`: of them those before the current event."""
+        mask = self.applied.binding[variable][rows]
         if self.window is not None:
             mask = mask & self.window[rows]
-        if leaf.which is Which.PREVIOUS:
-            mask = mask & (np.arange(mask.shape[1]) < self.columns["index"])
-        if leaf.which is Which.FIRST:
-            column_of = mask.argmax(axis=1)
-        else:
-            column_of = mask.shape[1] - 1 - mask[:, ::-1].argmax(axis=1)
-        return paths.events[rows, column_of]
+        return mask & (np.arange(mask.shape[1]) < self.columns["index"]) if before else mask
 
 
 class _AppliedRule:
@@ -225,39 +222,42 @@ class _AppliedRule:
         self.rounds = None if rule.part is None else paths.rounds(rule.part)
 
     def choices(self, newest: bool) -> Iterator[_Assignment]:
-        names = [f"each {name}" for name in sorted(self.shape.each)]
-        names += ["index"] if self.shape.index is not None else []
+        """The choices that some row allows; `newest`: those that include the newest event."""
+        for columns, at, possible in self._columns(newest):
+            window = None
+            if self.rounds is not None:
+                window = (self.rounds == self.rounds[:, at, None]) & (self.rounds >= 0)
+                possible = np.logical_and.reduce([possible, *(window[:, column] for column in columns.values())])
+            bound = [self.binding[name] for name in self.shape.variables]
+            if self.shape.looks_back:
+                assert self.shape.index is not None
+                before = np.arange(self.paths.events.shape[1]) < columns["index"]
+                bound.append(self.binding[self.shape.index] & before)
+            for mask in bound:
+                possible = possible & (mask if window is None else mask & window).any(axis=1)
+            if possible.any():
+                yield _Assignment(self, columns, possible, window)
+
+    def _columns(self, newest: bool) -> Iterator[tuple[dict[str, int], int, Array]]:
+        """Columns for the quantifiers, one of which the round is that of the rule, and the rows in which they fit."""
+        variables = {f"each {name}": name for name in sorted(self.shape.each)}
+        if self.shape.index is not None:
+            variables["index"] = self.shape.index
         width = self.paths.events.shape[1]
         if self.shape.pair is not None:
             yield from self._pairs(width, newest)
-            return
-        if not names:
+        elif not variables:
             yield from self._wholes(width)
-            return
-        tables = [[c for c in range(width) if self._candidates(name)[:, c].any()] for name in names]
-        for columns in product(*tables):
-            if not newest or width - 1 in columns:
-                yield from self._choice(dict(zip(names, columns, strict=True)))
+        else:
+            binding = [self.binding[name] for name in variables.values()]
+            tables = [[column for column in range(width) if mask[:, column].any()] for mask in binding]
+            for columns in product(*tables):
+                if not newest or width - 1 in columns:
+                    fits = [mask[:, column] for mask, column in zip(binding, columns, strict=True)]
+                    yield dict(zip(variables, columns, strict=True)), columns[0], np.logical_and.reduce(fits)
 
-    def _candidates(self, name: str) -> Array:
-        if name == "index":
-            assert self.shape.index is not None
-            return self.binding[self.shape.index]
-        return self.binding[name.removeprefix("each ")]
-
-    def _choice(self, columns: dict[str, int]) -> Iterator[_Assignment]:
-        possible = np.ones(len(self.paths), np.bool_)
-        for name, column in columns.items():
-            possible &= self._candidates(name)[:, column]
-        window = self._window(next(iter(columns.values())))
-        possible &= self._in_round(columns.values(), window)
-        if self.shape.looks_back:
-            assert self.shape.index is not None
-            mask = self.binding[self.shape.index][:, : columns["index"]]
-            possible &= (mask if window is None else mask & window[:, : columns["index"]]).any(axis=1)
-        yield from self._if_bound(columns, possible, window)
-
-    def _pairs(self, width: int, newest: bool) -> Iterator[_Assignment]:
+    def _pairs(self, width: int, newest: bool) -> Iterator[tuple[dict[str, int], int, Array]]:
+        """Neighbours that NEXT relates."""
         assert self.shape.pair is not None
         left, right = (self.binding[name] for name in self.shape.pair)
         at = self.paths.instants
@@ -267,39 +267,18 @@ class _AppliedRule:
             for a in range(first, width):
                 if a != b:
                     adjacent = left[:, a] & right[:, b] & (at[:, a] == before) & (at[:, a] < at[:, b])
-                    window = self._window(b)
-                    yield from self._if_bound(
-                        {"left": a, "right": b}, adjacent & self._in_round((a, b), window), window
-                    )
+                    yield {"left": a, "right": b}, b, adjacent
 
-    def _wholes(self, width: int) -> Iterator[_Assignment]:
+    def _wholes(self, width: int) -> Iterator[tuple[dict[str, int], int, Array]]:
         """No quantifier: once per match, or once per round of its part."""
         if self.rounds is None:
-            yield from self._if_bound({}, np.ones(len(self.paths), np.bool_), None)
+            yield {}, 0, np.ones(len(self.paths), np.bool_)
             return
         for column in range(width):
             fresh = self.rounds[:, column] >= 0
             if column:
                 fresh &= ~(self.rounds[:, :column] == self.rounds[:, column, None]).any(axis=1)
-            yield from self._if_bound({}, fresh, self._window(column))
-
-    def _window(self, column: int) -> Array | None:
-        """Which columns lie in the same round as `column`."""
-        if self.rounds is None:
-            return None
-        return (self.rounds == self.rounds[:, column, None]) & (self.rounds >= 0)
-
-    def _in_round(self, columns: Iterable[int], window: Array | None) -> Array:
-        if window is None:
-            return np.ones(len(self.paths), np.bool_)
-        return np.logical_and.reduce([window[:, column] for column in columns])
-
-    def _if_bound(self, columns: dict[str, int], possible: Array, window: Array | None) -> Iterator[_Assignment]:
-        for name in self.shape.variables:
-            mask = self.binding[name]
-            possible = possible & (mask if window is None else mask & window).any(axis=1)
-        if possible.any():
-            yield _Assignment(self, columns, possible, window)
+            yield {}, column, fresh
 
 
 def ready(rule: Rule, paths: Paths, variables: frozenset[str]) -> Array:
@@ -318,6 +297,11 @@ def without_context(automaton: Automaton, block: Block, scope: int, count: int) 
     """Empty partial matches to grow from."""
     events = np.zeros((count, 0), np.int64)
     return Paths(automaton, block, scope, 0, events, events.astype(np.int32), np.arange(count), {})
+
+
+def whole_keys(automaton: Automaton, block: Block, scope: int) -> tuple[Paths, Array, Array]:
+    """An empty partial match for every key, and the events [low, high) of each."""
+    return without_context(automaton, block, scope, block.keys), block.key_starts[:-1], block.key_starts[1:]
 
 
 def together(pieces: list[Paths]) -> Paths:

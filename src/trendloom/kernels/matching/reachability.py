@@ -1,17 +1,17 @@
-"""Shared pattern matching: from every event and state, the earliest end of a match that goes on from there.
+"""From every event and state, the earliest end of a match that goes on from there.
 
 Under skip-till-any-match a match is a path through (event, state). One sweep backwards finds, for all paths at once,
 whether and when they can be complete: `ends[s, e]` is the least index of an event at which a match that has bound e in
 state s can end (NEVER: not at all). It is e where s accepts, else the minimum over the moves from s of `ends` over the
-later events that the move may lead to. Every kind of move has a structure that answers this minimum:
+later events that the move may lead to. Every kind of move has a structure for this minimum:
 
 - no predicate: one running minimum per state;
 - a NOT: the events it lets through are those before a *cut*, so a stack of minima that fall with distance, bisected;
 - `left < right` and its kin: a Fenwick tree of minima over the ranks of `right`;
 - `left = right`: a minimum per value; `left != right`: the minimum, and the minimum of another value.
 
-A move with several of these takes the greatest of their answers, which is only a lower bound: then `exact` is False and
-whoever builds matches may run into dead ends. Indices grow from key to key and the sweep runs backwards, so what a
+A move with several of these takes the greatest of their minima, which is only a lower bound: then `exact` is False and
+the construction of matches may run into dead ends. Indices grow from key to key and the sweep runs backwards, so what a
 later key left in a structure is greater than anything of the key at hand, and nothing needs to be cleared.
 
 Cost: O(events · moves), times log(events) where a NOT or an order predicate leads on from a state that does not accept.
@@ -28,33 +28,43 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, fitting_bits, moves_of
+from trendloom.kernels.matching.tables import (
+    OPERATORS,
+    Checks,
+    Moves,
+    by_rank,
+    fits_at,
+    fitting_bits,
+    flat_lists,
+    moves_of,
+)
 
 NEVER = 2**31 - 1
 MOST_POSITIONS = 64
 EQUAL, OTHER, ORDER = range(3)
-"""How a question is answered: `=`, `!=`, and the four order predicates."""
+"""Kinds of structures: for `=`, for `!=`, and for the four order predicates."""
 
 
-class Questions(NamedTuple):
-    """What moves from states that do not accept ask; each question is about one target state and one predicate.
+class Minima(NamedTuple):
+    """Structures of earliest ends, each for one target state and one predicate of moves from states that do not accept.
 
-    Event e asks at `ask[q, e]` (a value, or how many places), event f is found at `offer[q, f]`; −1: NULL.
+    Structure q is read for event e at `read_at[q, e]` (a value, or how many cells), and event f is stored at
+    `store_at[q, f]`; −1: NULL.
     """
 
-    begin: Array  # the questions of move m are which[begin[m]:begin[m + 1]]
+    begin: Array  # move m reads the structures which[begin[m]:begin[m + 1]]
     which: Array
-    of_begin: Array  # the questions about state s are of[of_begin[s]:of_begin[s + 1]]
+    of_begin: Array  # events in state s are stored in the structures of[of_begin[s]:of_begin[s + 1]]
     of: Array
     kind: Array
-    ask: Array
-    offer: Array
-    base: Array  # where the cells of question q begin
+    read_at: Array
+    store_at: Array
+    base: Array  # where the cells of structure q begin
     size: Array
 
 
 class Tables(NamedTuple):
-    """A machine over a block, as the sweep reads it."""
+    """An automaton over a block, as the sweep reads it."""
 
     positions: Array  # of states
     accepts: Array
@@ -75,17 +85,17 @@ class Reachability(NamedTuple):
 def earliest_ends(automaton: Automaton, block: Block, moves: Moves, checks: Checks, cuts: Array) -> Reachability:
     """The earliest ends of matches whose steps depend on the two events they join alone."""
     accepts = accepting(automaton)
-    questions, exact = _questions(moves, checks, accepts, len(block))
+    minima, exact = _minima(moves, checks, accepts, len(block))
     positions = np.array(automaton.spec.scopes[0].template.position_of, np.int64)
-    may_tie = np.array([step.may_tie for steps in automaton.moves[0] for step in steps], np.bool_)
+    may_tie = np.array([step.may_tie for _, step in automaton.transitions], np.bool_)
     tables = Tables(positions, accepts, may_tie, fitting_bits(block), block.key_starts, cuts)
     ends = np.full((len(positions), len(block)), NEVER, np.int32)
-    work = _sweep(ends, tables, moves, checks, questions)
+    work = _sweep(ends, tables, moves, checks, minima)
     return Reachability(ends, exact, int(work))
 
 
 def end_bounds(automaton: Automaton, block: Block) -> Array | None:
-    """Lower bounds of the earliest ends for any machine: rules and NOTs are left out. None: too many positions."""
+    """Lower bounds of the earliest ends for any automaton: rules and NOTs are left out. None: too many positions."""
     if len(automaton.spec.places) > MOST_POSITIONS or not len(block):
         return None
     moves = moves_of(automaton, ())
@@ -122,65 +132,60 @@ def cuts_of(checks: Checks) -> Array:
     return cuts
 
 
-# ----------------------------------------------------------------------------------------------- questions
+# -------------------------------------------------------------------------------------------------- minima
 
 
-def _questions(moves: Moves, checks: Checks, accepts: Array, events: int) -> tuple[Questions, bool]:
-    """The questions of moves from states that do not accept; and whether no move asks two things at once."""
+def _minima(moves: Moves, checks: Checks, accepts: Array, events: int) -> tuple[Minima, bool]:
+    """The structures that moves from states that do not accept read; and whether no move depends on two at once."""
     found: dict[tuple[int, int], int] = {}
-    asked: list[list[int]] = []
+    read: list[list[int]] = []
     exact = True
     source = np.repeat(np.arange(len(accepts)), np.diff(moves.begin))
     for move, target in enumerate(moves.target):
+        if accepts[source[move]]:
+            read.append([])
+            continue
         pairs = checks.pairs[checks.pairs_begin[move] : checks.pairs_begin[move + 1]]
-        pairs = pairs[:0] if accepts[source[move]] else pairs
-        asked.append([found.setdefault((int(target), int(pair)), len(found)) for pair in pairs])
-        nots = 0 if accepts[source[move]] else checks.nots_begin[move + 1] - checks.nots_begin[move]
-        exact &= len(pairs) + bool(nots) <= 1
+        read.append([found.setdefault((int(target), int(pair)), len(found)) for pair in pairs])
+        exact &= len(pairs) + bool(checks.nots_begin[move + 1] > checks.nots_begin[move]) <= 1
     of: list[list[int]] = [[] for _ in accepts]
-    for (target, _), question in found.items():
-        of[target].append(question)
+    for (target, _), q in found.items():
+        of[target].append(q)
     places = [places_of_pair(checks, pair) for _, pair in found]
-    ask, offer = np.full((2, len(found), events), -1, np.int32)
-    for question, (_, asks, offers, _) in enumerate(places):
-        ask[question], offer[question] = asks, offers
+    read_at, store_at = np.full((2, len(found), events), -1, np.int32)
+    for q, (_, reads, stores, _) in enumerate(places):
+        read_at[q], store_at[q] = reads, stores
     size = np.array([cells for *_, cells in places], np.int64)
     kinds = np.array([kind for kind, *_ in places], np.int64)
-    base = np.cumsum(size) - size
-    return Questions(*_flat(asked), *_flat(of), kinds, ask, offer, base, size), exact
-
-
-def _flat(lists: list[list[int]]) -> tuple[Array, Array]:
-    return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
+    return Minima(*flat_lists(read), *flat_lists(of), kinds, read_at, store_at, np.cumsum(size) - size, size), exact
 
 
 def places_of_pair(checks: Checks, pair: int) -> tuple[int, Array, Array, int]:
-    """How a pair is answered, where every event asks, where every event is found, and the number of cells."""
+    """The kind of structure for a pair, where it is read for and stored by every event, and the number of its cells."""
     operator = OPERATORS[checks.operators[pair]]
     left, right = checks.left[pair], checks.right[pair]
     if operator in ("=", "!="):
-        ranks = np.unique(np.concatenate([left, right]), return_inverse=True)[1].reshape(-1)
-        asks, offers = ranks[: len(left)], ranks[len(left) :]
-        kind, cells = (EQUAL, int(ranks.max(initial=0)) + 1) if operator == "=" else (OTHER, 3)
+        reads, stores, distinct = by_rank(left, right)
+        kind, cells = (EQUAL, distinct) if operator == "=" else (OTHER, 3)
     else:
         # x → ~x turns the order around: what may follow is always what lies below
         left, right = (~left, ~right) if operator in ("<", "<=") else (left, right)
-        values, offers = np.unique(right, return_inverse=True)
-        asks = np.searchsorted(values, left, side="left" if operator in ("<", ">") else "right")
+        values, stores = np.unique(right, return_inverse=True)
+        reads = np.searchsorted(values, left, side="left" if operator in ("<", ">") else "right")
         kind, cells = ORDER, len(values)
     known = checks.known[:, pair]
-    return kind, np.where(known[0], asks, -1), np.where(known[1], offers.reshape(-1), -1), cells
+    return kind, np.where(known[0], reads, -1), np.where(known[1], stores.reshape(-1), -1), cells
 
 
 # ------------------------------------------------------------------------------------------------ compiled
 
 
 @njit(nogil=True)
-def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, questions: Questions) -> int:
-    """Backwards through every key: ask for all events of a time, then let earlier ones find them."""
+def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, minima: Minima) -> int:
+    """Backwards through every key: find the ends of all events of a time, then store them for earlier ones."""
     states = len(tables.positions)
     best = np.full(states, NEVER, np.int32)
-    cells = np.full(questions.size.sum(), NEVER, np.int32)
+    cells = np.full(minima.size.sum(), NEVER, np.int32)
     crossed = _crossed(states, moves, checks)
     stack = np.empty((states, len(tables.fits) if crossed.any() else 0), np.int32)
     height = np.zeros(states, np.int64)
@@ -201,14 +206,14 @@ def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, questions:
                             target = moves.target[move]
                             bound = best[target]
                             if bound < found:
-                                for at_q in range(questions.begin[move], questions.begin[move + 1]):
-                                    q = questions.which[at_q]
-                                    answer, steps = _answer(questions.ask[q, e], q, cells, questions)
-                                    bound, work = max(bound, answer), work + steps
+                                for at_q in range(minima.begin[move], minima.begin[move + 1]):
+                                    q = minima.which[at_q]
+                                    least, steps = _least(minima.read_at[q, e], q, cells, minima)
+                                    bound, work = max(bound, least), work + steps
                                 if checks.nots_begin[move] < checks.nots_begin[move + 1]:
                                     cut = first_cut(e, move, tables.cuts, checks)
-                                    answer, steps = _before(cut, stack[target], height[target], ends[target])
-                                    bound, work = max(bound, answer), work + steps
+                                    least, steps = _before(cut, stack[target], height[target], ends[target])
+                                    bound, work = max(bound, least), work + steps
                                 found = min(found, bound)
                             work += 1
                         if found < tables.key_starts[key + 1]:  # beyond: an end that a later key left behind
@@ -219,9 +224,9 @@ def _sweep(ends: Array, tables: Tables, moves: Moves, checks: Checks, questions:
                 for state in range(states):
                     if ends[state, e] < NEVER:
                         best[state] = min(best[state], ends[state, e])
-                        for at_q in range(questions.of_begin[state], questions.of_begin[state + 1]):
-                            q = questions.of[at_q]
-                            work += _offer(questions.offer[q, e], ends[state, e], q, cells, questions)
+                        for at_q in range(minima.of_begin[state], minima.of_begin[state + 1]):
+                            q = minima.of[at_q]
+                            work += _store(minima.store_at[q, e], ends[state, e], q, cells, minima)
                         if crossed[state]:
                             top = height[state]
                             while top > 0 and ends[state, stack[state, top - 1]] >= ends[state, e]:
@@ -267,44 +272,44 @@ def _before(cut: int, stack: Array, height: int, ends: Array) -> tuple[int, int]
 
 
 @njit(**INSIDE)
-def _answer(ask: int, q: int, cells: Array, questions: Questions) -> tuple[int, int]:
-    """The earliest end among the events that the predicate lets follow, and the cells looked at."""
-    base = questions.base[q]
-    if ask < 0:
+def _least(at: int, q: int, cells: Array, minima: Minima) -> tuple[int, int]:
+    """The earliest end among the events that the predicate lets follow, and the number of cells looked at."""
+    base = minima.base[q]
+    if at < 0:
         return NEVER, 0
-    if questions.kind[q] == EQUAL:
-        return cells[base + ask], 1
-    if questions.kind[q] == OTHER:
-        return (cells[base + 2] if cells[base] == ask else cells[base + 1]), 1
+    if minima.kind[q] == EQUAL:
+        return cells[base + at], 1
+    if minima.kind[q] == OTHER:
+        return (cells[base + 2] if cells[base] == at else cells[base + 1]), 1
     found, steps = NEVER, 0
-    while ask > 0:
-        found = min(found, cells[base + ask - 1])
-        ask &= ask - 1
+    while at > 0:
+        found = min(found, cells[base + at - 1])
+        at &= at - 1
         steps += 1
     return found, steps
 
 
 @njit(**INSIDE)
-def _offer(place: int, end: int, q: int, cells: Array, questions: Questions) -> int:
-    """Let an end be found at a place; returns the cells looked at."""
-    base = questions.base[q]
-    if place < 0:
+def _store(at: int, end: int, q: int, cells: Array, minima: Minima) -> int:
+    """Store an end; returns the number of cells looked at."""
+    base = minima.base[q]
+    if at < 0:
         return 0
-    if questions.kind[q] == EQUAL:
-        cells[base + place] = min(cells[base + place], end)
+    if minima.kind[q] == EQUAL:
+        cells[base + at] = min(cells[base + at], end)
         return 1
-    if questions.kind[q] == OTHER:  # a value, its earliest end, the earliest end of any other value
+    if minima.kind[q] == OTHER:  # a value, its earliest end, the earliest end of any other value
         if end < cells[base + 1]:
-            if cells[base] != place:
-                cells[base], cells[base + 2] = place, cells[base + 1]
+            if cells[base] != at:
+                cells[base], cells[base + 2] = at, cells[base + 1]
             cells[base + 1] = end
-        elif cells[base] != place:
+        elif cells[base] != at:
             cells[base + 2] = min(cells[base + 2], end)
         return 1
     steps = 0
-    while place < questions.size[q]:
-        cells[base + place] = min(cells[base + place], end)
-        place |= place + 1
+    while at < minima.size[q]:
+        cells[base + at] = min(cells[base + at], end)
+        at |= at + 1
         steps += 1
     return steps
 

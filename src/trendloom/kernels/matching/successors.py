@@ -1,7 +1,7 @@
 """The successor of every event: the earliest later event by which a run that stands there can go on.
 
-One sweep backwards through each key answers all of them. For every move the events that it could lead to are kept in
-the form in which its predicate asks for the nearest one that passes:
+One sweep backwards through each key finds all of them. For every move the events that it could lead to are kept in a
+form from which the nearest one that passes its predicate can be read:
 
 - no predicate: the nearest event;
 - `left < right` (and its kin): a stack on which `right` falls towards the nearest, searched by bisection; an event that
@@ -26,12 +26,12 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, fits_at, possible
+from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, by_rank, fits_at, possible
 
 NONE = -1
 NOWHERE = 2**62
 ANY, EQUAL, OTHER, BELOW, NOT_ABOVE = range(5)
-"""How a move asks for the nearest event: no predicate, =, !=, <, <=."""
+"""What a move needs of the nearest event: no predicate, =, !=, <, <=."""
 
 
 class Successors(NamedTuple):
@@ -42,9 +42,9 @@ class Successors(NamedTuple):
 
 
 class Nearest(NamedTuple):
-    """For every move how it asks, and the two columns that its predicate compares (see `comparable`)."""
+    """By move the kind of its predicate, and the two columns that it compares (see `comparable`)."""
 
-    ask: Array
+    kind: Array
     left: Array
     right: Array
     left_known: Array
@@ -71,12 +71,12 @@ def successors_of(
 
 
 def _nearest(moves: Moves, checks: Checks, events: int) -> Nearest | None:
-    """How every move asks; None where one has several predicates."""
-    pairs = _asking(checks)
+    """The predicate of every move; None where one has several."""
+    pairs = _nearest_pairs(checks)
     if any(len(some) > 1 for some in pairs):
         return None
     size = (len(pairs), events if any(pairs) else 0)
-    ask = np.zeros(len(pairs), np.int64)
+    kind = np.zeros(len(pairs), np.int64)
     left, right = np.zeros(size, np.int64), np.zeros(size, np.int64)
     known = np.ones((2, *size), np.bool_)
     values = 0
@@ -86,16 +86,17 @@ def _nearest(moves: Moves, checks: Checks, events: int) -> Nearest | None:
         sides = (checks.left[pair], checks.right[pair])
         sides = (~sides[0], ~sides[1]) if operator in (">", ">=") else sides
         if operator == "=":
-            ranks = np.unique(np.concatenate(sides), return_inverse=True)[1].reshape(-1)
-            values, sides = max(values, int(ranks.max(initial=0)) + 1), (ranks[:events], ranks[events:])
-        left[move], right[move] = sides
+            left[move], right[move], distinct = by_rank(*sides)
+            values = max(values, distinct)
+        else:
+            left[move], right[move] = sides
         known[:, move] = checks.known[:, pair]
-        ask[move] = {"=": EQUAL, "!=": OTHER, "<": BELOW, ">": BELOW, "<=": NOT_ABOVE, ">=": NOT_ABOVE}[operator]
-    return Nearest(ask, left, right, known[0], known[1], values)
+        kind[move] = {"=": EQUAL, "!=": OTHER, "<": BELOW, ">": BELOW, "<=": NOT_ABOVE, ">=": NOT_ABOVE}[operator]
+    return Nearest(kind, left, right, known[0], known[1], values)
 
 
-def _asking(checks: Checks) -> list[list[int]]:
-    """The pairs of every move that have a say in which event is the nearest."""
+def _nearest_pairs(checks: Checks) -> list[list[int]]:
+    """The pairs of every move on which its nearest event depends."""
     pairs = [checks.pairs[a:b].tolist() for a, b in pairwise(checks.pairs_begin.tolist())]
     if all(len(some) <= 1 for some in pairs):
         return pairs
@@ -154,7 +155,7 @@ def _sweep(
     checks: Checks,
     nearest: Nearest,
 ) -> None:
-    """Backwards through every key: ask for all events of a time, then let them be found by earlier ones."""
+    """Backwards through every key: find the successors of all events of a time, then store them for earlier ones."""
     count = len(moves.position)
     longest = 1
     for key in range(len(key_starts) - 1):
@@ -162,7 +163,7 @@ def _sweep(
     first = np.empty(count, np.int64)  # the nearest event that each move can lead to
     other = np.empty(count, np.int64)  # the nearest whose value differs from the first's
     height = np.empty(count, np.int64)
-    ordered = nearest.ask.max() >= BELOW if count > 0 else False
+    ordered = nearest.kind.max() >= BELOW if count > 0 else False
     stack = np.empty((count, longest if ordered else 0), np.int64)
     by_value = np.full((count, nearest.values), NOWHERE)
     # from the last key on: what a later key left in `by_value` lies beyond the end of this one
@@ -177,10 +178,10 @@ def _sweep(
                     if fits_at(fits[e], states[state]):
                         best = NOWHERE
                         for move in range(moves.begin[state], moves.begin[state + 1]):
-                            if nearest.ask[move] == ANY:
+                            if nearest.kind[move] == ANY:
                                 f = first[move]
                             else:
-                                f = _ask(e, move, nearest, first, other, height, stack, by_value)
+                                f = _nearest_of(e, move, nearest, first, other, height, stack, by_value)
                             if f < end and f < best and (moves.free[move] or possible(e, f, move, checks)):
                                 best = f
                         successors.event[state, e] = best if best != NOWHERE else NONE
@@ -189,24 +190,24 @@ def _sweep(
             for e in range(at, begin - 1, -1):
                 for move in range(count):
                     if fits_at(fits[e], moves.position[move]):
-                        if nearest.ask[move] == ANY:
+                        if nearest.kind[move] == ANY:
                             first[move] = e
                         else:
-                            _offer(e, move, nearest, first, other, height, stack, by_value)
+                            _store(e, move, nearest, first, other, height, stack, by_value)
             at = begin - 1
 
 
 @njit(**INSIDE)
-def _ask(
+def _nearest_of(
     e: int, move: int, nearest: Nearest, first: Array, other: Array, height: Array, stack: Array, by_value: Array
 ) -> int:
-    """The nearest event that the move's predicate lets follow event e, or NOWHERE."""
+    """The nearest event that the predicate of the move lets follow event e, or NOWHERE."""
     if not nearest.left_known[move, e]:
         return NOWHERE
     left = nearest.left[move, e]
-    if nearest.ask[move] == EQUAL:
+    if nearest.kind[move] == EQUAL:
         return by_value[move, left]
-    if nearest.ask[move] == OTHER:
+    if nearest.kind[move] == OTHER:
         if first[move] != NOWHERE and nearest.right[move, first[move]] == left:
             return other[move]
         return first[move]
@@ -214,7 +215,7 @@ def _ask(
     while high - low > 1:
         middle = (low + high) // 2
         right = nearest.right[move, stack[move, middle]]
-        if left < right or (nearest.ask[move] == NOT_ABOVE and left == right):
+        if left < right or (nearest.kind[move] == NOT_ABOVE and left == right):
             low = middle
         else:
             high = middle
@@ -222,16 +223,16 @@ def _ask(
 
 
 @njit(**INSIDE)
-def _offer(
+def _store(
     f: int, move: int, nearest: Nearest, first: Array, other: Array, height: Array, stack: Array, by_value: Array
 ) -> None:
-    """Let earlier events find event f by this move."""
+    """Store event f for this move."""
     if not nearest.right_known[move, f]:
         return
     right = nearest.right[move, f]
-    if nearest.ask[move] == EQUAL:
+    if nearest.kind[move] == EQUAL:
         by_value[move, right] = f
-    elif nearest.ask[move] == OTHER:
+    elif nearest.kind[move] == OTHER:
         if first[move] != NOWHERE and nearest.right[move, first[move]] != right:
             other[move] = first[move]
         first[move] = f

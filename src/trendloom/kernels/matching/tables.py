@@ -1,4 +1,4 @@
-"""A detection as flat tables for compiled code: moves between states, and what each move must satisfy.
+"""A pattern as flat tables for compiled code: moves between states, and what each move must satisfy.
 
 `possible` is the whole meaning of a step from event e to event f: both fit, the pairs are true, no NOT lies between.
 """
@@ -14,7 +14,6 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import comparable
 from trendloom.kernels.matching.gaps import Gaps
 
@@ -51,7 +50,7 @@ class Checks(NamedTuple):
 
 
 def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
-    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
+    moves = automaton.transitions
     begin = np.searchsorted([state for state, _ in moves], np.arange(len(automaton.moves[0]) + 1))
     rows = np.array([(step.number, step.position, step.target) for _, step in moves], np.int64).reshape(-1, 3)
     bound = [any(step.ways) or any((state, step.number) in pair.steps for pair in pairs) for state, step in moves]
@@ -60,16 +59,16 @@ def moves_of(automaton: Automaton, pairs: tuple[Compared, ...]) -> Moves:
 
 
 def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -> Checks:
-    moves = [(state, step) for state, steps in enumerate(automaton.moves[0]) for step in steps]
-    gaps = Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope))
+    moves = automaton.transitions
+    gaps = Gaps(automaton, block)
     nots = [[scope for way in step.ways for scope in automaton.thresholds_of(way)] for _, step in moves]
     crossed = sorted({scope for some in nots for scope in some})
     compared = [[i for i, pair in enumerate(pairs) if (state, step.number) in pair.steps] for state, step in moves]
     forbidden = [[crossed.index(scope) for scope in some] for some in nots]
     thresholds = [gaps.threshold(scope) for scope in crossed]
     return Checks(
-        *_flat_lists(compared),
-        *_flat_lists(forbidden),
+        *flat_lists(compared),
+        *flat_lists(forbidden),
         np.array([OPERATORS.index(pair.operator) for pair in pairs], np.int64),
         *comparable(pairs, block),
         np.stack(thresholds) if thresholds else np.zeros((0, len(block) + 1), np.int64),
@@ -78,8 +77,16 @@ def checks_of(automaton: Automaton, pairs: tuple[Compared, ...], block: Block) -
     )
 
 
-def _flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
+def flat_lists(lists: list[list[int]]) -> tuple[Array, Array]:
+    """Lists one after the other: where each begins, and one more, and their elements."""
     return np.cumsum([0, *map(len, lists)]).astype(np.int64), np.array([x for xs in lists for x in xs], np.int64)
+
+
+def by_rank(left: Array, right: Array) -> tuple[Array, Array, int]:
+    """Two columns with ranks in place of their values, and the number of distinct values."""
+    values, ranks = np.unique(np.concatenate([left, right]), return_inverse=True)
+    ranks = ranks.reshape(-1)
+    return ranks[: len(left)], ranks[len(left) :], len(values)
 
 
 def fitting_bits(block: Block) -> Array:

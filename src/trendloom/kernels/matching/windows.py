@@ -8,19 +8,33 @@ window itself; they are decided per window.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import windows_of
+from trendloom.kernels.columns.windows import numbers_of_windows, windows_of
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths
 from trendloom.model.time import Window
+
+ROWS = 1 << 16
+"""Complete matches whose windows are computed at a time."""
+
+
+def windowed(found: Iterable[Matches], block: Block, window: Window, most: int) -> Iterator[Matches]:
+    """Matches in the windows that hold them, those of no window left out; in parts of `most` entries."""
+    for matches in found:
+        if not len(matches):
+            continue
+        if window.slide is None:
+            yield matches
+            continue
+        low, count = numbers_of_windows(block.time[matches.first], block.time[matches.last], window)
+        yield from in_each_window(matches, low, count, window.slide, most)
 
 
 def in_each_window(found: Matches, low: Array, count: Array, slide: int, most: int) -> Iterator[Matches]:
@@ -56,21 +70,17 @@ def surroundings(block: Block, first: Array, last: Array, start: Array | None, w
     return block.not_before(key, start), block.not_before(key, start + window.within)
 
 
-# Complete matches in the windows that hold them, and the NOTs at their ends, which look at the rest of the window.
-
-
-def in_windows(
-    gaps: Gaps, paths: Paths, spec: PatternSpec, rows: int = 1 << 16
-) -> Iterator[tuple[Paths, Array | None]]:
-    """Complete matches per window that holds them, where leading and trailing NOTs agree."""
-    for begin in range(0, len(paths), rows):
-        some = paths.take(np.arange(begin, min(begin + rows, len(paths))))
+def in_windows(gaps: Gaps, paths: Paths) -> Iterator[tuple[Paths, Array | None]]:
+    """Complete matches per window that holds them, where leading and trailing NOTs agree; with the windows' starts."""
+    spec = gaps.spec
+    for begin in range(0, len(paths), ROWS):
+        some = paths.take(np.arange(begin, min(begin + ROWS, len(paths))))
         start = None
         if spec.window.sliding:
             time = some.block.time
             which, start = windows_of(time[some.events[:, 0]], time[some.events[:, -1]], spec.window)
             some = some.take(which)
-        if looks_around(spec):
+        if spec.scopes[0].open_ended:
             low, high = surroundings(some.block, some.events[:, 0], some.events[:, -1], start, spec.window)
             numbered = Paths(gaps.automaton, some.block, 0, 0, some.events, some.steps, np.arange(len(some)), {})
             kept = gaps.enclosed(numbered, low, high)
@@ -84,8 +94,3 @@ def matches_of(paths: Paths, start: Array | None) -> Matches:
     offsets = np.arange(rows + 1, dtype=np.int64) * length
     positions = paths.automaton.position_of[paths.steps].astype(np.int32)
     return Matches(offsets, paths.events.reshape(-1), positions.reshape(-1), start)
-
-
-def looks_around(spec: PatternSpec) -> bool:
-    """Whether the pattern has leading or trailing NOTs."""
-    return spec.scopes[0].open_ended

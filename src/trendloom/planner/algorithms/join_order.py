@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.match.join_order import JoiningKernel
+from trendloom.kernels.match.expansion import JoiningKernel
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.join_order import is_straight
 from trendloom.model.selection import Semantics

@@ -19,22 +19,35 @@ import numpy as np
 
 from trendloom.planner.sharing.conflict_graph import (
     ROUNDING,
+    Benefit,
     ConflictGraph,
+    PatternSteps,
     Reduction,
+    SearchBudget,
+    SharedSegment,
     bits,
     bits_of,
     conflict_graph,
     expand_candidates,
     members,
+    mine_segments,
     numbers_of,
     reduce_graph,
 )
-from trendloom.planner.sharing.segments import Benefit, PatternSteps, SearchBudget, SharedSegment, mine_segments
 
 LISTING, EXPANDING, BOUNDING = 0.4, 0.4, 0.2
 """The share of the steps for mining and weighing; those of what is left then for expansion and for the bound."""
 PATIENCE = 12.0
 """How many times the steps until the greedy plan the whole choice may take."""
+LEAST_TAKEN = 8
+"""Segments that the greedy plan takes in any case, if there are so many."""
+BRANCHING = 10
+"""Steps of a branch of the search, beside a step for each segment in question."""
+ROUNDS = 100
+LONGEST_STEP = 0.7
+"""Of the step that would close the gap, if the sum fell as fast all the way."""
+_Place = tuple[int, int, int]
+"""Where a segment ends in a query, where it begins, and the number of the place."""
 
 
 @dataclass(frozen=True)
@@ -54,15 +67,19 @@ class FoundPlan:
 class SharingChoice:
     """What was chosen and out of what. `mined`: segments before those that save nothing were left out.
 
-    `graph`: the segments and their options. `guaranteed`: what the greedy plan weighs at least; `greedy`: that plan.
+    `graph`: the segments and their options. `greedy`: the greedy plan.
     """
 
     mined: int
     graph: ConflictGraph
-    guaranteed: float
     greedy: int
     reduction: Reduction
     found: FoundPlan
+
+    @property
+    def guaranteed(self) -> float:
+        """What the greedy plan weighs at least."""
+        return guaranteed_weight(self.graph)
 
     @property
     def segments(self) -> tuple[SharedSegment, ...]:
@@ -96,20 +113,7 @@ def chosen(mined: int, graph: ConflictGraph, budget: SearchBudget | None = None)
     if weight < least:
         plan, weight = first, least
     most = max(min(rest.bound + certain, bound.weight), weight) + graph.lacking
-    return SharingChoice(mined, graph, guaranteed_weight(graph), first, reduction, FoundPlan(plan, weight, most))
-
-
-# A good plan at once: the segment that weighs most for what it excludes, then the next of what is left (GWMIN).
-#
-# Sakai, Togasaki and Yamazaki, "A note on greedy algorithms for the maximum weighted independent set problem": the
-# result weighs at least the sum of weight / (degree + 1). Cost: O(conflicts), and a look at all segments for each that
-# is taken, both as operations on arrays.
-
-
-LEAST_TAKEN = 8
-"""Segments that the greedy plan takes in any case, if there are so many."""
-BRANCHING = 10
-"""Steps of a branch of the search, beside a step for each segment in question."""
+    return SharingChoice(mined, graph, first, reduction, FoundPlan(plan, weight, most))
 
 
 def guaranteed_weight(graph: ConflictGraph) -> float:
@@ -118,7 +122,12 @@ def guaranteed_weight(graph: ConflictGraph) -> float:
 
 
 def greedy(graph: ConflictGraph, budget: SearchBudget | None = None) -> int:
-    """A plan that is good at once."""
+    """A good plan (GWMIN): the segment that weighs most for what it excludes, then the next of what is left.
+
+    Sakai, Togasaki and Yamazaki, "A note on greedy algorithms for the maximum weighted independent set problem": the
+    result weighs at least the sum of weight / (degree + 1). Cost: O(conflicts), and a look at all segments for each
+    that is taken, both as operations on arrays.
+    """
     budget = budget or SearchBudget()
     weights = np.array(graph.weights)
     degrees = np.array([near.bit_count() for near in graph.near], np.int64)
@@ -244,23 +253,6 @@ class PlanSearch:
         return found
 
 
-# What any plan weighs at most, query by query, and which segments are therefore in none of the best.
-#
-# The weight of a segment is divided among its places in queries. In each query places of a plan do not overlap, so
-# they have at most the weight of the best places that do not, which is found from left to right; a plan weighs at most
-# the sum of these over all queries, however weights were divided. Round by round, weight is moved from places that
-# were taken to places of the same segment that were not, by which the sum becomes less (Lagrangian relaxation,
-# subgradient steps).
-#
-# A plan with a certain segment weighs at most that sum, less what each of its queries loses by taking it: where this is
-# less than a known plan weighs, the segment is out. Cost: O(places) for each round.
-
-
-ROUNDS = 100
-LONGEST_STEP = 0.7
-"""Of the step that would close the gap, if the sum fell as fast all the way."""
-
-
 @dataclass(frozen=True)
 class PlanBound:
     """What any plan weighs at most, and the segments of which every plan weighs less than one that is known."""
@@ -272,7 +264,17 @@ class PlanBound:
 def bound_plans(
     graph: ConflictGraph, least: float, budget: SearchBudget | None = None, rounds: int = ROUNDS
 ) -> PlanBound:
-    """The bound of all plans of a graph; `least`: what one of them weighs."""
+    """What any plan weighs at most, and the segments that no best plan can have; `least`: what one plan weighs.
+
+    The weight of a segment is divided among its places in queries. In each query places of a plan do not overlap, so
+    they have at most the weight of the best places that do not, which is found from left to right; a plan weighs at
+    most the sum of these over all queries, however weights were divided. Round by round, weight is moved from places
+    that were taken to places of the same segment that were not, by which the sum becomes less (Lagrangian relaxation,
+    subgradient steps).
+
+    A plan with a certain segment weighs at most that sum, less what each of its queries loses by taking it: where this
+    is less than a known plan weighs, the segment is out. Cost: O(places) for each round.
+    """
     budget = budget or SearchBudget()
     divided = _DividedWeights(graph)
     weight, out = float("inf"), 0
@@ -284,10 +286,6 @@ def bound_plans(
         if weight <= least or budget.is_over or not divided.move_weight(least):
             break
     return PlanBound(max(weight, least), out)
-
-
-_Place = tuple[int, int, int]
-"""Where a segment ends in a query, where it begins, and the number of the place."""
 
 
 class _DividedWeights:

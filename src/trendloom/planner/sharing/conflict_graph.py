@@ -1,4 +1,4 @@
-"""Segments as a graph: each weighs what it saves, and edges join those that overlap in a query (the SHARON graph).
+"""Segments that queries may share, as a graph: each weighs what it saves, and edges join those that overlap in a query.
 
 Sets of segments are integers, a bit for each. Cost: O(steps of all segments) unions of such sets; of more steps than
 `MOST_STEPS` the heaviest segments are taken.
@@ -7,20 +7,147 @@ Sets of segments are integers, a bit for each. Cost: O(steps of all segments) un
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import accumulate, combinations
 
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.planner.sharing.segments import Benefit, SearchBudget, SharedSegment
+
+PatternSteps = tuple[Hashable, ...]
+"""The event filters of the positions of a pattern: the same events fit equal steps."""
+Benefit = Callable[["SharedSegment"], float]
+"""What a segment saves for its queries, in whatever unit; not above 0: nothing."""
 
 MOST_STEPS = 500_000
 """Steps of all segments of a graph, at all their places."""
 MOST_SEGMENTS = 8_000
 LEAST_WEIGHED = 8
 """Segments that are weighed in any case."""
+ROUNDING = 1e-9
+"""Sums of weights are that far from right, at most."""
+MOST_OPTIONS = 32
+"""Options of one segment, itself included."""
+LEAST_OPTIONS = 4
+"""The same, however many segments there are."""
+MOST_CAUSES = 4
+"""Queries that cause a conflict, up to which every way to divide them is tried; else all of them or none."""
+
+
+class SearchBudget:
+    """Elementary steps that a search may still take; None: as many as it needs.
+
+    Steps are counted, not seconds, so that the same queries and statistics give the same plan on every machine. What
+    ends early is valid all the same.
+    """
+
+    def __init__(self, steps: float | None = None, whole: SearchBudget | None = None) -> None:
+        self.left = float("inf") if steps is None else steps
+        self.spent = 0.0
+        self._whole = whole
+
+    @property
+    def is_over(self) -> bool:
+        return self.left <= 0
+
+    @property
+    def endless(self) -> bool:
+        return self.left == float("inf")
+
+    def spend(self, steps: int) -> None:
+        """Count steps here and in the budget that this one is a part of."""
+        self.left -= steps
+        self.spent += steps
+        if self._whole is not None:
+            self._whole.spend(steps)
+
+    def part(self, share: float) -> SearchBudget:
+        """A share of what is left."""
+        return self.at_most(self.left * share)
+
+    def at_most(self, steps: float) -> SearchBudget:
+        """So many of the steps that are left."""
+        return SearchBudget(min(steps, self.left), self)
+
+
+@dataclass(frozen=True)
+class SharedSegment:
+    """A sharing candidate: some consecutive steps, and where they stand: by query, the first position of each.
+
+    They may stand in a query more than once; these places do not overlap.
+    """
+
+    steps: PatternSteps
+    places: tuple[tuple[int, int], ...]
+
+    @cached_property
+    def queries(self) -> frozenset[int]:
+        return frozenset(query for query, _ in self.places)
+
+    @property
+    def size(self) -> int:
+        """Steps at all places."""
+        return len(self.steps) * len(self.places)
+
+    @property
+    def is_prefix(self) -> bool:
+        return all(first == 0 for _, first in self.places)
+
+    def only(self, queries: Iterable[int]) -> SharedSegment:
+        """The same segment for some of its queries."""
+        kept = frozenset(queries)
+        return SharedSegment(self.steps, tuple(place for place in self.places if place[0] in kept))
+
+    def conflicts_in(self, other: SharedSegment) -> frozenset[int]:
+        """The queries in which this segment overlaps with another one, so that only one of them can be shared."""
+        found = set()
+        mine: dict[int, list[int]] = {}
+        for query, first in self.places:
+            mine.setdefault(query, []).append(first)
+        for query, first in other.places:
+            if any(first < at + len(self.steps) and at < first + len(other.steps) for at in mine.get(query, ())):
+                found.add(query)
+        return frozenset(found)
+
+
+def mine_segments(patterns: Sequence[PatternSteps], budget: SearchBudget | None = None) -> list[SharedSegment]:
+    """The segments of at least two steps that at least two of the patterns have, the shortest first.
+
+    Places with equal steps are divided by the step that comes next, level by level: a segment that several patterns
+    have begins with one that they have. Cost: O(places) for every segment that is found.
+    """
+    budget = budget or SearchBudget()
+    level = [[(query, first) for query, steps in enumerate(patterns) for first in range(len(steps))]]
+    found: list[SharedSegment] = []
+    length = 0
+    while level:
+        longer: list[list[tuple[int, int]]] = []
+        for places in level:
+            if budget.is_over and found:
+                break
+            budget.spend(len(places))
+            following: dict[Hashable, list[tuple[int, int]]] = {}
+            for query, first in places:
+                if first + length < len(patterns[query]):
+                    following.setdefault(patterns[query][first + length], []).append((query, first))
+            longer += [some for some in following.values() if some[0][0] != some[-1][0]]
+        level, length = longer, length + 1
+        if length > 1:
+            for places in level:
+                query, first = places[0]
+                found.append(SharedSegment(patterns[query][first : first + length], _apart(places, length)))
+    return sorted(found, key=lambda one: (len(one.steps), one.places))
+
+
+def _apart(places: list[tuple[int, int]], length: int) -> tuple[tuple[int, int], ...]:
+    """The places without those that overlap with an earlier one in the same pattern."""
+    found: list[tuple[int, int]] = []
+    for query, first in places:
+        if not found or found[-1][0] != query or found[-1][1] + length <= first:
+            found.append((query, first))
+    return tuple(found)
 
 
 @dataclass(frozen=True)
@@ -57,7 +184,7 @@ def members(some: int) -> list[int]:
 
 
 def numbers_of(some: int) -> Array:
-    """The same as an array."""
+    """The numbers of the bits that are set, as an array."""
     octets = np.frombuffer(some.to_bytes((some.bit_length() + 7) // 8, "little"), np.uint8)
     return np.flatnonzero(np.unpackbits(octets, bitorder="little"))
 
@@ -71,7 +198,7 @@ def bits(numbers: Iterable[int]) -> int:
 
 
 def bits_of(flags: Array) -> int:
-    """The same of an array that says of each number whether it is in the set."""
+    """A set of numbers, given as an array of flags, as bits."""
     return int.from_bytes(np.packbits(flags, bitorder="little").tobytes(), "little")
 
 
@@ -120,18 +247,6 @@ def _taken(segment: SharedSegment, alternative: int | None) -> list[tuple[object
     return found if alternative is None else [*found, ("alternative", alternative)]
 
 
-# Remove segments of which it is certain whether the best plan has them.
-#
-# One without conflicts is in it. One is out if everything that it does not exclude weighs less together than a plan is
-# known to weigh. What was set aside as certain counts in both: else a segment that belongs into the best plan could be
-# taken for too light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as
-# operations on arrays.
-
-
-ROUNDING = 1e-9
-"""Sums of weights are that far from right, at most."""
-
-
 @dataclass(frozen=True)
 class Reduction:
     """Which segments are still in question, which are certain, and which are out; as bits."""
@@ -142,7 +257,13 @@ class Reduction:
 
 
 def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None = None) -> Reduction:
-    """Decide what can be decided; `least`: what some plan weighs, at least."""
+    """Remove segments of which it is certain whether the best plan has them; `least`: what some plan weighs, at least.
+
+    One without conflicts is in it. One is out if everything that it does not exclude weighs less together than `least`.
+    What was set aside as certain counts in both: else a segment that belongs into the best plan could be taken for too
+    light. Cost: O(conflicts), and a look at all segments for each round in which some are removed, both as operations
+    on arrays.
+    """
     budget = budget or SearchBudget()
     weights = np.array(graph.weights)
     degrees = np.array([near.bit_count() for near in graph.near], np.int64)
@@ -166,22 +287,6 @@ def reduce_graph(graph: ConflictGraph, least: float, budget: SearchBudget | None
     return Reduction(bits_of(~certain & ~pruned), bits_of(certain), bits_of(pruned))
 
 
-# Segments for fewer queries: one that gives up the queries where it is in conflict may be shared beside the others.
-#
-# A conflict between two segments, caused by some queries, is resolved if each of these queries is given up by one of
-# the two; either must keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most
-# one, found breadth first. Their number is exponential in the worst case: so many are tried, the widest first. Where
-# there are many segments, each has fewer options, and the heaviest have them.
-
-
-MOST_OPTIONS = 32
-"""Options of one segment, itself included."""
-LEAST_OPTIONS = 4
-"""The same, however many segments there are."""
-MOST_CAUSES = 4
-"""Queries that cause a conflict, up to which every way to divide them is tried; else all of them or none."""
-
-
 def expand_candidates(
     graph: ConflictGraph,
     benefit: Benefit,
@@ -190,7 +295,14 @@ def expand_candidates(
     in_all: int = MOST_SEGMENTS,
     steps: int = MOST_STEPS,
 ) -> ConflictGraph:
-    """The graph of all options that save anything; there are `in_all` at most, unless there are more segments."""
+    """The graph of all options that save anything; there are `in_all` at most, unless there are more segments.
+
+    A segment that gives up the queries where it is in conflict may be shared beside the others. A conflict between two
+    segments, caused by some queries, is resolved if each of these queries is given up by one of the two; either must
+    keep at least two queries. So a segment becomes a set of *options*, of which a plan has at most one, found breadth
+    first. Their number is exponential in the worst case: so many are tried, the widest first. Where there are many
+    segments, each has fewer options, and the heaviest have them.
+    """
     budget = budget or SearchBudget()
     found = [[(segment, weight)] for segment, weight in zip(graph.segments, graph.weights, strict=True)]
     room = in_all - len(found)

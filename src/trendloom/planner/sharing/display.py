@@ -11,9 +11,8 @@ from itertools import combinations
 
 from trendloom.logical.display import Branch
 from trendloom.model.amounts import show_names
-from trendloom.planner.sharing.conflict_graph import members
+from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.groups import Considered, Way
-from trendloom.planner.sharing.segments import SharedSegment
 
 MOST_SEGMENTS = 12
 """So many segments, and so many conflicts, are shown."""
@@ -68,8 +67,8 @@ def _segments(considered: Considered) -> Iterator[Branch]:
         return
     saving, options = len(heaviest(considered, graph.all)), len(graph.segments)
     fewer = f"; all or some of their queries can share them, in {options} ways" if options > saving else ""
-    said = f"{choice.mined} in common, {saving} of which save work{fewer}"
-    yield Branch("segments", said, _listed(considered, graph.all))
+    text = f"{choice.mined} in common, {saving} of which save work{fewer}"
+    yield Branch("segments", text, _listed(considered, graph.all))
     yield _conflicts(considered)
     yield _reduction(considered)
     greedy, certain = (show_score(considered, one) for one in (graph.weight(choice.greedy), choice.guaranteed))
@@ -103,8 +102,8 @@ def _conflicts(considered: Considered) -> Branch:
     pairs = [(one, other) for one, other in combinations(heavy[: 2 * MOST_SEGMENTS], 2) if graph.near[one] >> other & 1]
     shown = [_conflict(considered, one, other) for one, other in pairs[:MOST_SEGMENTS]]
     count = sum(near.bit_count() for near in graph.near) // 2
-    said = f"{count:,} pair{'' if count == 1 else 's'}{' of ways to share' if options else ''}"
-    return Branch("conflicts", said, _with_rest(shown, count))
+    text = f"{count:,} pair{'' if count == 1 else 's'}{' of ways to share' if options else ''}"
+    return Branch("conflicts", text, _with_rest(shown, count))
 
 
 def _conflict(considered: Considered, one: int, other: int) -> Branch:

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
-from typing import Any, cast
+from typing import cast
 
-from trendloom.expr.nodes import Group, of_any_event, with_attributes
+from trendloom.expr.nodes import Group, with_attributes
 from trendloom.kernels.shared import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.kernels.shared.kernel import ApartQuery, SharedKernel
 from trendloom.logical.display import show_expression
@@ -22,19 +22,29 @@ from trendloom.model.limits import MOST_SHARING_STEPS
 from trendloom.model.time import TimeAxis
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan
-from trendloom.planner.sharing.costs import (
+from trendloom.planner.sharing.conflict_graph import SharedSegment, mine_segments
+from trendloom.planner.sharing.queries import (
     Rates,
-    often_asked,
+    SharedFilter,
+    counted_query,
     rates_of,
+    reads_of_outcome,
     seconds_alone,
     seconds_of_sweep,
     segment_cost,
+    shared_filters,
     step_cost,
 )
-from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
-from trendloom.planner.sharing.segments import SharedSegment, mine_segments
 
-# What was weighed for a group of queries that may share work, for EXPLAIN and its picture.
+ALONE = "every query by itself"
+FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end, common suffixes once"
+PER_START = "one sweep, common prefixes once, segments per START event"
+SHARE_OF_TIME = 0.1
+"""How much of the time that the queries should take by themselves the search for the best segments may take."""
+STEPS_PER_SECOND = 1e6
+"""Steps of the search, about: a rate, so that the bound depends on the queries and not on the machine."""
+LONG_COUNTS = 90.0
+"""Events of a repeated step in a window beyond which numbers of matches do not fit a sweep."""
 
 
 @dataclass(frozen=True)
@@ -49,8 +59,8 @@ class Way:
 class Considered:
     """The ways that were weighed, the first of which is that every query is answered by itself, and the one taken.
 
-    `names`: of the queries; `patterns`: their steps as text. Queries in `choice`, which says what segments they have in
-    common, are numbered as here.
+    `names`: of the queries; `patterns`: their steps as text. Queries are numbered as in
+    `choice`, which holds the segments that they have in common.
     """
 
     names: tuple[str, ...]
@@ -66,26 +76,15 @@ class Considered:
         return self.ways[self.taken]
 
 
-ALONE = "every query by itself"
-FORWARDS, BACKWARDS = "one sweep, common prefixes once", "one sweep from the end, common suffixes once"
-PER_START = "one sweep, common prefixes once, segments per START event"
-SHARE_OF_TIME = 0.1
-"""How much of the time that the queries should take by themselves the search for the best segments may take."""
-STEPS_PER_SECOND = 1e6
-"""Steps of the search, about: a rate, so that the bound depends on the queries and not on the machine."""
-LONG_COUNTS = 90.0
-"""Events of a repeated step in a window beyond which numbers of matches do not fit a sweep."""
-
-
 @dataclass(frozen=True)
 class SharingQuestion:
     """Queries of one set of keys that may be counted in one sweep, and what is known of their events."""
 
     names: tuple[str, ...] = field(compare=False)
     queries: tuple[CountedQuery, ...]
-    event_filters: tuple[Any, ...]
+    event_filters: tuple[SharedFilter, ...]
     rates: Rates
-    shown: tuple[str, ...] = field(default=(), compare=False)  # by event filter, for people to read
+    shown: tuple[str, ...] = field(default=(), compare=False)  # by event filter, as text
     limit: int | None = MOST_SHARING_STEPS  # steps of the search; None: until the best segments are found
 
     @cached_property
@@ -115,24 +114,20 @@ class SharingQuestion:
     def _per_start(self, segment: SharedSegment) -> float:
         if not self.is_countable(segment):
             return -1.0
-        event_filters = [step.letter for step in _steps(segment)]
+        letters = [step.letter for step in _steps(segment)]
         found = 0.0
         for family in {self.families[query] for query, _ in segment.places}:
             places = [(query, first) for query, first in segment.places if self.families[query] is family]
             nodes = {
                 self.queries[query].steps[: at + 1]
                 for query, first in places
-                for at in range(first, first + len(event_filters))
+                for at in range(first, first + len(letters))
             }
-            followers = [self._filter_at(query, first + len(event_filters)) for query, first in places]
-            asked = [often_asked(follower, family, self.rates) for follower in followers]
+            followers = [self.queries[query].steps[first + len(letters) :] for query, first in places]
+            read = [reads_of_outcome(some[0].letter if some else None, family, self.rates) for some in followers]
             found += sum(step_cost(node[-1].letter, family, self.rates) for node in nodes)
-            found -= segment_cost(event_filters, asked, family, self.rates)
+            found -= segment_cost(letters, read, family, self.rates)
         return found
-
-    def _filter_at(self, query: int, position: int) -> int | None:
-        steps = self.queries[query].steps
-        return steps[position].letter if position < len(steps) else None
 
     def is_countable(self, segment: SharedSegment) -> bool:
         """Whether it can be counted per START event: numbers of matches, no NOT inside or right after it."""
@@ -167,7 +162,7 @@ class FoundSegments:
 
 @lru_cache(maxsize=16)
 def _search(question: SharingQuestion) -> FoundSegments:
-    """A function of the question alone; those asked last are kept, because a workload is planned more than once."""
+    """A function of the question alone, cached because a workload is planned more than once."""
     mined = mine_segments(question.patterns)
     if not any(question.saved(one) > 0 for one in mined if not one.is_prefix):
         return FoundSegments()
@@ -213,16 +208,16 @@ class SharedGroup:
 
     @property
     def considered(self) -> Considered:
-        """What was weighed; what segments there are to be shared is found out here."""
+        """What was weighed; the segments that could be shared are found here."""
         shown = self.question.shown
         patterns = tuple(tuple(_named(step, shown) for step in query.steps) for query in self.question.queries)
         choice = self.question.choice(self.question.limit)
         return Considered(self.question.names, patterns, choice, self.ways, self.taken, " µs")
 
 
-def _shown(asked: Any, axis: TimeAxis) -> str:
+def _shown(event_filter: SharedFilter, axis: TimeAxis) -> str:
     """A type, with the conditions on its event: `Pickup[zone = 132]`."""
-    kind, tests = asked
+    kind, tests = event_filter
     bare = [with_attributes(test, lambda one: Group(one.column, one.kind)) for test in tests]
     return f"{kind}[{' AND '.join(show_expression(test, axis) for test in bare)}]" if bare else str(kind)
 
@@ -249,36 +244,36 @@ def shared_groups(
 
 def question_of(queries: Sequence[Physical], attributes: Attributes, statistics: Statistics) -> SharingQuestion:
     """What queries with these keys may share; each of them is a counted sequence."""
-    event_filters = QueryEventFilters()
-    counted = [counted_query(physical, event_filters) for physical in queries]
+    letters: dict[SharedFilter, int] = {}
+    counted = [counted_query(physical, letters) for physical in queries]
     first = queries[0]
     return SharingQuestion(
         tuple(str(physical.plan.name) for physical in queries),
         tuple(one for one in counted if one is not None),
-        event_filters.listed,
-        rates_of(event_filters.listed, attributes, statistics),
-        tuple(_shown(asked, first.plan.schema.axis) for asked in event_filters.listed),
+        tuple(letters),
+        rates_of(letters, attributes, statistics),
+        tuple(_shown(one, first.plan.schema.axis) for one in letters),
         first.limits.sharing_steps,
     )
 
 
 def with_queries_apart(kernel: SharedKernel, queries: Sequence[Physical]) -> SharedKernel:
     """The kernel with each of its queries by itself, for numbers that are too large for a sweep."""
-    numbers: dict[Any, int] = {asked: number for number, asked in enumerate(kernel.asked)}
+    numbers: dict[SharedFilter, int] = {one: number for number, one in enumerate(kernel.asked)}
     apart = []
     for physical in queries:
-        asked = ((kind, tuple(map(of_any_event, tests))) for kind, tests in physical.filters)
-        apart.append(ApartQuery(physical.kernel, tuple(numbers.setdefault(one, len(numbers)) for one in asked)))
+        filters = tuple(numbers.setdefault(one, len(numbers)) for one in shared_filters(physical))
+        apart.append(ApartQuery(physical.kernel, filters))
     return replace(kernel, asked=tuple(numbers), apart=tuple(apart))
 
 
 def _fits_a_sweep(physical: Physical, attributes: Attributes, statistics: Statistics) -> bool:
     """Whether a query is a counted sequence, and its repeated steps are not certain to have too many matches."""
-    event_filters = QueryEventFilters()
-    query = counted_query(physical, event_filters)
+    letters: dict[SharedFilter, int] = {}
+    query = counted_query(physical, letters)
     if query is None:
         return False
-    rates, (family,) = rates_of(event_filters.listed, attributes, statistics), families_of([query])
+    rates, (family,) = rates_of(letters, attributes, statistics), families_of([query])
     long = (rates.within_reach(step.letter, family) > LONG_COUNTS for step in query.steps if step.repeats)
     return not (rates.known and any(long))
 

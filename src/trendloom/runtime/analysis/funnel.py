@@ -1,6 +1,6 @@
 """Why there is no match, or so few: how many events pass, are reached, and by what they are stopped.
 
-Partial matches are grown over the events (`kernels.match.reached_events`), under the semantics of the query. Then once
+Partial matches are grown over the events (`kernels.match.expansion`), under the semantics of the query. Then once
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 

@@ -10,9 +10,7 @@ from tests.property.strategies import SCHEMA
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.match import join_order as nested
-from trendloom.kernels.match.expansion import enumerate_matches
-from trendloom.kernels.match.join_order import JoiningKernel, describe_order, joined_matches
+from trendloom.kernels.match.expansion import JoiningKernel, describe_order, enumerate_matches, joined_matches
 from trendloom.kernels.matching.join_order import Joining
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical
@@ -106,7 +104,7 @@ def test_what_loses_most_is_bound_first() -> None:
 
 def test_nothing_to_bind() -> None:
     physical, block = prepared(QUERIES[0], stream(0, 1))
-    assert list(nested.joined_matches(physical.pattern_spec, block)) == []
+    assert list(joined_matches(physical.pattern_spec, block)) == []
     table = stream(40, 1).filter(pa.compute.field("type") != "C")
     physical, block = prepared(QUERIES[0], table)
     assert list(joined_matches(physical.pattern_spec, block)) == []

@@ -13,7 +13,6 @@ import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gap_thresholds import latest_starts
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.logical.bind import bind
@@ -40,7 +39,7 @@ def prepared(body: str, where: str, table: pa.Table) -> tuple[Gaps, Block]:
     kinds = {column.name: column.kind for column in SCHEMA.columns}
     block, _ = build_block(physical, Stream(table, kinds, table["time"].to_numpy()))
     automaton = Automaton(physical.pattern_spec)
-    return Gaps(automaton, block, lambda gaps, scope: Expansion(automaton, block, gaps, scope)), block
+    return Gaps(automaton, block), block
 
 
 def by_definition(body: str, where: str, table: pa.Table, block: Block) -> list[int]:

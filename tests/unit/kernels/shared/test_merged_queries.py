@@ -14,7 +14,7 @@ from trendloom.kernels.shared.program import merge_queries
 from trendloom.kernels.shared.sweep import sweep_queries
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.planner.sharing.queries import QueryEventFilters, counted_query
+from trendloom.planner.sharing.queries import counted_query
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 
@@ -92,7 +92,7 @@ def test_the_examples_of_the_paper() -> None:
 def test_what_is_counted_alone(query: str) -> None:
     columns = pa.schema([("time", pa.int64()), ("type", pa.string()), ("x", pa.int64())])
     (physical,) = planned(queries_of(query), schema_of_columns(columns, Options())).queries
-    assert counted_query(physical, QueryEventFilters()) is None
+    assert counted_query(physical, {}) is None
 
 
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint32, np.uint64])

@@ -22,15 +22,17 @@ from trendloom.planner.sharing.choose_plan import (
 from trendloom.planner.sharing.conflict_graph import (
     ConflictGraph,
     Reduction,
+    SearchBudget,
+    SharedSegment,
     bits,
     conflict_graph,
     expand_candidates,
     graph_of,
     members,
+    mine_segments,
     options_of,
     reduce_graph,
 )
-from trendloom.planner.sharing.segments import SearchBudget, SharedSegment, mine_segments
 
 
 def weight_of(segment: SharedSegment) -> float:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from trendloom.planner.sharing.choose_plan import chosen
-from trendloom.planner.sharing.conflict_graph import ConflictGraph, graph_of
+from trendloom.planner.sharing.conflict_graph import ConflictGraph, graph_of, mine_segments
 from trendloom.planner.sharing.groups import Considered, Way
-from trendloom.planner.sharing.segments import mine_segments
 
 ROUTES = [
     ("Oak", "Main", "State"),

@@ -39,7 +39,6 @@ from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
 from trendloom.kernels.contract.measures import Test as Condition
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
-from trendloom.kernels.matching.expansion import Expansion
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.logical.bind import bind
 from trendloom.planner.adjacency import adjacent
@@ -250,7 +249,7 @@ def by_dynamic_program(some: Prepared, span: int) -> tuple[list[int], list[int]]
     addends, automaton = some.addends, some.addends.automaton
     template = addends.spec.pattern_spec.scopes[0].template
     low, high = int(some.spans.low[span]), int(some.spans.high[span])
-    gaps = Gaps(automaton, addends.block, lambda gaps, scope: Expansion(automaton, addends.block, gaps, scope))
+    gaps = Gaps(automaton, addends.block)
     fits = [set(members.tolist()) for members in addends.block.members]
 
     def possible(ways: Any, begin: int, end: int) -> bool:
