@@ -17,12 +17,19 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from trendloom.archive.catalog import (
+    AT,
+    ArchivedQuery,
+    ArchiveSettings,
+    agree_on_settings,
+    read_monitors,
+    read_queries,
+    read_settings,
+    settings_for,
+)
 from trendloom.archive.commits import EVENTS, KINDS, PARTITIONS, RESULTS, ArchivedFile, Log, read_log
+from trendloom.archive.data_files import MissingFileError, RowSelection, joint_columns, read_files, schema_of_file
 from trendloom.archive.partitions import FIRST, LAST, POINTS, PartitionRows, table_of_partitions
-from trendloom.archive.queries import AT, ArchivedQuery, read_monitors, read_queries
-from trendloom.archive.reading import MissingFileError, RowSelection, read_files, schema_of_file
-from trendloom.archive.schemas import joint_columns
-from trendloom.archive.settings import ArchiveSettings, agree_on_settings, read_settings, settings_for
 from trendloom.errors import ArchiveWarning, DataError, OptionError, did_you_mean
 from trendloom.model.time import TimeAxis
 

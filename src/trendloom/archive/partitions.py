@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from trendloom.archive.schemas import joint_columns, plain_values, with_all_columns
+from trendloom.archive.data_files import joint_columns, plain_values, with_all_columns
 
 FIRST, LAST, POINTS = "first", "last", "points"
 MEASURES = (FIRST, LAST, POINTS)

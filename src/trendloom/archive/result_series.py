@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.archive.catalog import AT, ArchivedQuery
 from trendloom.archive.partitions import MEASURES, PartitionRows, candidates_for_dimensions, dimensions_of_events
-from trendloom.archive.queries import AT, ArchivedQuery
 from trendloom.errors import BindError, OptionError, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.expr.vectors import kind_of

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trendloom.archive.catalog import AT, ArchivedQuery, ArchiveSettings, read_settings, save_query
 from trendloom.archive.commits import (
     COMMITTING,
     EVENTS,
@@ -27,15 +28,14 @@ from trendloom.archive.commits import (
     ArchivedFile,
     Commit,
     data_path,
+    locked,
     quoted,
     read_log,
+    sole_writer,
     write_commit,
 )
-from trendloom.archive.locks import locked, sole_writer
+from trendloom.archive.data_files import keep_schema, plain_values
 from trendloom.archive.partitions import PartitionRows, merged_dimensions
-from trendloom.archive.queries import AT, ArchivedQuery, save_query
-from trendloom.archive.schemas import keep_schema, plain_values
-from trendloom.archive.settings import ArchiveSettings, read_settings
 from trendloom.errors import DataError, OptionError
 from trendloom.expr.arrays import Array
 from trendloom.io.timestamps import ticks as ticks_of

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.count_matches import Count, CountInSpans
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.aggregates import AggregationSpec, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window

@@ -23,18 +23,16 @@ from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.io.intervals import intervals_of
-from trendloom.kernels.columns.block import WORD, Block, Standing
-from trendloom.kernels.columns.distribute import distribute
-from trendloom.kernels.columns.interval_block import with_intervals
+from trendloom.kernels.columns.block import WORD, Block, Standing, with_intervals
 from trendloom.kernels.columns.keys import Keys, code_short_texts, encode_keys, one_key
-from trendloom.kernels.columns.sort import order_ties, sorted_times, value_ranks
+from trendloom.kernels.columns.sort import distribute, order_ties, sorted_times, value_ranks
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import EventFilter, Physical
 from trendloom.planner.query_group import QueryGroup
-from trendloom.runtime.equal_times import Tied, ties_of
+from trendloom.runtime.warnings import Tied, ties_of
 
 Picked = tuple[Array | None, Array, Array]
 """Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""

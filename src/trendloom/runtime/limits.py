@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.contract.totals import TooManyDigits, Widening
+from trendloom.kernels.contract.aggregates import TooManyDigits, Widening
 from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup

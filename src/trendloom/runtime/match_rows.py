@@ -17,8 +17,7 @@ from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.contract.match_values import MatchValues, binding_positions
-from trendloom.kernels.contract.matches import Matches, ResultColumn
+from trendloom.kernels.contract.matches import Matches, MatchValues, ResultColumn, binding_positions
 from trendloom.kernels.contract.pattern_spec import PatternPosition
 from trendloom.logical.plan import Plan, Projection, Value
 from trendloom.model.numbers import exact_array, to_text

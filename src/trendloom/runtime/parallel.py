@@ -24,8 +24,8 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Divisible, Expected, Failed, Kernel, OnProgress
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 
 Result = TypeVar("Result")
 

@@ -25,8 +25,7 @@ from trendloom.expr.arrays import Array, in_one, narrow
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts
+from trendloom.kernels.contract.aggregates import Amounts, Measure
 from trendloom.logical.plan import Plan
 from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind

@@ -14,8 +14,8 @@ from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Failed, OnProgress
+from trendloom.kernels.contract.aggregates import Totals, Widening
 from trendloom.kernels.contract.matches import Matches, ResultColumn, join
-from trendloom.kernels.contract.totals import Totals, Widening
 from trendloom.logical.plan import Aggregation
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one

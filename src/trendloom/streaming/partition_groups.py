@@ -29,8 +29,7 @@ from trendloom.planner.plan import EventFilter
 from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.sharing.groups import kernel_for
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table
-from trendloom.streaming.event_buffer import EventBuffer
-from trendloom.streaming.state import ChunkIndex, Holds, Memory, pack_index, unpack_index
+from trendloom.streaming.state import ChunkIndex, EventBuffer, Holds, Memory, pack_index, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery
 
 TOGETHER = " together"

@@ -15,18 +15,16 @@ import pyarrow as pa
 
 from trendloom.errors import StateError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, windows_of
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.columns.windows import windows_of
 from trendloom.kernels.contract import KEY, PANE
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 from trendloom.model.schema import Schema
 from trendloom.runtime.blocks import Stream, at_grain, build_block, key_codes, since_grain, stream_of_table
 from trendloom.streaming import state as stored_state
-from trendloom.streaming.event_buffer import EventBuffer
-from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, pack_index, unpack_index
+from trendloom.streaming.state import Chunk, ChunkIndex, EventBuffer, Holds, Memory, pack_index, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 
 # What a kernel is shown in a step: events and summaries with one numbering of keys, and the way back to values.

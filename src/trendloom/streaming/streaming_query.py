@@ -17,8 +17,8 @@ from trendloom.frontend.tql.printer import write
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import FROM_EVENTS, Kernel
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.bind import bind
 from trendloom.logical.bind.patterns import bind_pattern
 from trendloom.model.selection import Trends
@@ -33,8 +33,7 @@ from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.partial_aggregates import merge_partials
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.rank_merge import BOUND, bound_events, rank_together
-from trendloom.runtime.result_builder import Arranged, partial_table, row_batches
+from trendloom.runtime.result_builder import BOUND, Arranged, bound_events, partial_table, rank_together, row_batches
 from trendloom.runtime.result_columns import aggregate_schema, fitted, row_schema
 
 STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)

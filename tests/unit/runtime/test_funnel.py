@@ -10,7 +10,7 @@ import trendloom as tl
 from trendloom.logical.bind import bind
 from trendloom.logical.display import draw
 from trendloom.options import Options
-from trendloom.runtime.analysis.funnel import describe_funnel, left_out
+from trendloom.runtime.funnel import describe_funnel, left_out
 from trendloom.runtime.reading import load, queries_of
 
 CARDS = pa.table(
@@ -132,13 +132,13 @@ class TestBounds:
         return "\n".join(draw(told))
 
     def test_of_a_long_stream_its_beginning_is_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trendloom.runtime.analysis.funnel.MOST_PAIRS", 5000)
+        monkeypatch.setattr("trendloom.runtime.funnel.MOST_PAIRS", 5000)
         told = self.funnel("PATTERN SEQ(A a, B b)", self.events(4000))
         assert "looked at  the first 201 of 4,000 events" in told
         assert "0 A a      1,000 events, 51 of 51 looked at reached" in told
 
     def test_of_many_partitions_some_are_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trendloom.runtime.analysis.funnel.MOST_PAIRS", 5000)
+        monkeypatch.setattr("trendloom.runtime.funnel.MOST_PAIRS", 5000)
         told = self.funnel("PATTERN SEQ(A a, B b) WHERE [k]", self.events(4000))
         assert "looked at  400 of 4,000 events: 4 of 40 partitions" in told
 

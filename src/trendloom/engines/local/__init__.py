@@ -9,18 +9,18 @@ import pyarrow as pa
 
 from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
-from trendloom.kernels.contract.totals import Widening
+from trendloom.kernels.contract.aggregates import Widening
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime import task
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
-from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_builder import Progress
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
 from trendloom.runtime.task import GroupResults
+from trendloom.runtime.warnings import Tied
 
 
 def run(

@@ -20,9 +20,8 @@ from trendloom.engines.spark.time_overlap import Zones
 from trendloom.errors import RunError
 from trendloom.expr.arrays import Array
 from trendloom.io.events import without_nan
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract import PANE, Summaries, Summarising
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table

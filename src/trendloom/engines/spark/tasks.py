@@ -15,7 +15,7 @@ from trendloom.engines import precompile
 from trendloom.engines.spark.columns import column, needed_rows, without_time
 from trendloom.engines.spark.error_transport import COMPLAINT, complaint, heeded
 from trendloom.errors import Door, PlanError, TrendloomError, at_door, open_door
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
@@ -23,10 +23,10 @@ from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregate_rows import finish_aggregates
 from trendloom.runtime.blocks import Stream, stream_of_table
-from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import naming_the_way_out
 from trendloom.runtime.partial_aggregates import EXPONENT, WINDOW, merge_partials
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema
+from trendloom.runtime.warnings import Tied
 
 if TYPE_CHECKING:
     from pyspark import Accumulator

@@ -18,7 +18,7 @@ from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, s
 from trendloom.engines.spark.timestamps import moment_of
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream

@@ -24,8 +24,7 @@ from trendloom.kernels.aggregate.type_grained import type_grained
 from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Numbers
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Pivot
-from trendloom.kernels.contract.totals import Amounts, OnWidening, Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Grain, OnWidening, Pivot, Totals
 from trendloom.kernels.matching.tables import fitting_bits
 from trendloom.model.time import Window
 

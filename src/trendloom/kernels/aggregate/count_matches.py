@@ -9,12 +9,10 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.block import aggregate, pivoted
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons
+from trendloom.kernels.columns.block import Block, horizons
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.contract.totals import Amounts
 
 WORTH_COUNTING = 1e6
 """Matches that there could be at most, up to which nothing is counted first."""

@@ -22,7 +22,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.fenwick import words_of
 from trendloom.kernels.columns.numbers import Numbers, zeros
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.aggregates import AggregationSpec, Measure
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.model.schema import Kind
 

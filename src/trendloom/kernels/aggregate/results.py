@@ -9,8 +9,7 @@ from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import Linear
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
-from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Measure, Totals
 
 DIGIT = 60
 """Bits of the digits in which integers beyond 64 bits are weighed."""

@@ -9,8 +9,7 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.jit.compiled import njit
 from trendloom.model.time import Window
 

@@ -16,9 +16,12 @@ from functools import cached_property
 
 import numpy as np
 
+from trendloom.errors import DataError
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.segments import first_at_least, indices_with_bit, tie_ends, tie_starts
+from trendloom.model.imprecision import Intervals, Masses
+from trendloom.model.time import Window
 
 WORD = 64
 """Bits of a word of `fits`."""
@@ -138,3 +141,96 @@ class Block:
     def instants_of(self, events: Array) -> Array | None:
         """The `instants` of a block of these events."""
         return None if self.instants is None else self.instants[events]
+
+
+# A block of events whose times are intervals: sorted by key and by the earliest time, all keys at once.
+#
+# `time` is the earliest time (`low`). That an event stands before another means nothing but that it may have begun
+# earlier; who came first is a matter of chance, and `confidence` computes it.
+
+
+@dataclass(frozen=True, eq=False)
+class IntervalBlock(Block):
+    """`high`: the latest time of each event, in ticks like `time`. `grain`: ticks from one point to the next.
+
+    `masses`: the probabilities of points, as `Intervals` has them.
+    """
+
+    high: Array = None  # type: ignore[assignment]
+    grain: int = 1
+    masses: Masses | None = None
+
+    @cached_property
+    def first_point(self) -> Array:
+        """The earliest time of every event, in points: multiples of the grain."""
+        return self.time // self.grain
+
+    @cached_property
+    def last_point(self) -> Array:
+        """The latest time of every event, in points."""
+        return self.high // self.grain
+
+    @cached_property
+    def most_points(self) -> int:
+        """Points of the longest interval."""
+        return int((self.last_point - self.first_point).max(initial=0)) + 1
+
+    def of_keys(self, first: int, last: int) -> IntervalBlock:
+        """The events of the keys from `first` up to `last`; keys are numbered from zero."""
+        low, high = int(self.key_starts[first]), int(self.key_starts[last])
+        return self._with_intervals(super().of_keys(first, last), np.arange(low, high))
+
+    def _with(self, key_starts: Array, rows: Array) -> IntervalBlock:
+        return self._with_intervals(super()._with(key_starts, rows), rows)
+
+    def _with_intervals(self, block: Block, rows: Array) -> IntervalBlock:
+        masses = None if self.masses is None else self.masses.take(rows)
+        return _joined(block, self.high[rows], self.grain, masses)
+
+
+def with_intervals(block: Block, intervals: Intervals, grain: int) -> IntervalBlock:
+    """A block, sorted by the earliest times, with the intervals of its events; these are by rows of the input."""
+    masses = None if intervals.masses is None else intervals.masses.take(block.row)
+    return _joined(block, intervals.high[block.row], grain, masses)
+
+
+def _joined(block: Block, high: Array, grain: int, masses: Masses | None) -> IntervalBlock:
+    return IntervalBlock(
+        block.key_starts, block.time, block.row, block.columns, block.fits, block.bits, None, block.standing,
+        high, grain, masses,
+    )  # fmt: skip
+
+
+# Windows by the times of events: which hold a stretch, and how far a match that starts at an event may reach.
+
+
+def check_range(time: Array, window: Window) -> None:
+    """Refuse times so large that a window's bounds would not fit 64 bits."""
+    reach = (window.within or 0) + (window.slide or 0)
+    if len(time) and max(abs(int(time[0])), abs(int(time.min())), abs(int(time.max()))) + reach >= 2**62:
+        raise DataError("times and windows beyond 2^62 ticks are not supported", hint="use a coarser time unit")
+
+
+def horizons(block: Block, window: Window) -> Array | None:
+    """For each event the index of the first event of its key that no match starting there can hold."""
+    if window.within is None:
+        return None
+    start = block.time if window.slide is None else np.floor_divide(block.time, window.slide) * window.slide
+    return block.not_before(block.key, start + window.within)
+
+
+def windows_of(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
+    """The windows that hold each stretch [first, last]: (which stretch, start of the window), by stretch and start."""
+    assert window.slide is not None
+    lowest, count = numbers_of_windows(first, last, window)
+    which = np.repeat(np.arange(len(first)), count)
+    within_stretch = np.arange(len(which)) - np.repeat(np.cumsum(count) - count, count)
+    return which, (lowest[which] + within_stretch) * window.slide
+
+
+def numbers_of_windows(first: Array, last: Array, window: Window) -> tuple[Array, Array]:
+    """The windows that hold each stretch [first, last]: the number of the first, and how many."""
+    assert window.within is not None
+    assert window.slide is not None
+    lowest = np.floor_divide(last - window.within, window.slide) + 1
+    return lowest, np.maximum(np.floor_divide(first, window.slide) - lowest + 1, 0)

@@ -20,23 +20,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interpreted_sums import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
     add_limbs_product,
     add_limbs_row,
     add_limbs_times,
     add_limbs_unit,
+    add_rows,
     add_scaled,
     add_scaled_product,
     add_wide,
     add_wide_product,
     clear_limbs,
+    clear_rows,
     copy_limbs,
     no_limbs,
 )
-from trendloom.kernels.jit.compiled import INSIDE
-from trendloom.kernels.jit.dispatch import class_of, implements, is_interpreted, operation
+from trendloom.kernels.jit.compiled import INSIDE, class_of, implements, is_interpreted, operation
 
 INLINE: Any = {"forceinline": True, **INSIDE}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""

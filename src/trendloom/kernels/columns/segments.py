@@ -16,8 +16,7 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, is_interpreted, njit, operation
 
 # Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and are slower.
 #

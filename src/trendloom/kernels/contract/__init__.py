@@ -33,9 +33,9 @@ import pyarrow as pa
 from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.contract.emission import EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
 KEY, PANE = " key", " pane"

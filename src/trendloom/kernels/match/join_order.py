@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range, horizons
+from trendloom.kernels.columns.block import Block, check_range, horizons
 from trendloom.kernels.contract import Built, Figure
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import windows_of
+from trendloom.kernels.columns.block import Block, windows_of
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.gaps import Gaps

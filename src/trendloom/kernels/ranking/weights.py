@@ -13,7 +13,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.match_values import fold_scale, values_of_parts
+from trendloom.kernels.contract.matches import fold_scale, values_of_parts
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.ranking.graph import GREATEST, LEAST, PRODUCT, SUM, EventWeights
 from trendloom.kernels.ranking.strata import Strata

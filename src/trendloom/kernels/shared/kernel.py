@@ -17,10 +17,9 @@ from trendloom.kernels.aggregate.measures import sortable
 from trendloom.kernels.aggregate.results import weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Kernel, OnProgress
+from trendloom.kernels.contract.aggregates import Amounts, Measure, Totals, Widening
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals, Widening
 from trendloom.kernels.shared.program import MergedQueries, merge_queries
 from trendloom.kernels.shared.results import SweptQuery
 from trendloom.kernels.shared.steps import FOREVER, CountedQuery, SharedSteps

@@ -21,7 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.lookups import pieces

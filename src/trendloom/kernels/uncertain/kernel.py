@@ -21,8 +21,7 @@ from fractions import Fraction
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import Block, IntervalBlock
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.match.search import SearchKernel, SearchState

@@ -12,8 +12,7 @@ import numpy as np
 
 from trendloom.errors import PlanError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import IntervalBlock, check_range
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.uncertain.chunked import CHUNK, ChunkedSearch, Extensions, FollowerSearch, scopes_crossed

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from trendloom.expr.nodes import of_any_event
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared.steps import CountedQuery, CountedStep, StepMeasure, family_of
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round, Sequence

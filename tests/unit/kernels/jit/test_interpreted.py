@@ -15,8 +15,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.kernels.jit import interpreted
-from trendloom.kernels.jit.compiled import counting_compilations, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
+from trendloom.kernels.jit.compiled import counting_compilations, implements, is_interpreted, lacks, njit, operation
 from trendloom.kernels.jit.interpreted import Overtaken, compiled_first, interpreted_only, unboxed
 
 ROUNDS = 3_000_000

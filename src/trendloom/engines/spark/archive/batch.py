@@ -11,10 +11,18 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
-from trendloom.archive.requests import Archived, ArchiveRequest, Archiving
+from trendloom.archive.catalog import ArchiveSettings
+from trendloom.archive.requests import (
+    REPORT,
+    Archived,
+    ArchiveRequest,
+    Archiving,
+    TaskEventWriter,
+    TaskReport,
+    dimensions_by_query,
+    joined_reports,
+)
 from trendloom.archive.result_series import ArchivedSeries
-from trendloom.archive.settings import ArchiveSettings
-from trendloom.archive.task_commits import REPORT, TaskEventWriter, TaskReport, dimensions_by_query, joined_reports
 from trendloom.archive.writing import ArchiveWriter
 from trendloom.engines.answers import UNWATCHED, Watch
 from trendloom.engines.spark.answers import bind_all, framed, job_of

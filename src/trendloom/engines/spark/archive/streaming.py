@@ -23,12 +23,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.archive.catalog import (
+    ArchiveSettings,
+    agree_on_settings,
+    refuse_other_query,
+    refuse_other_settings,
+    save_query,
+    settings_for,
+)
 from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
-from trendloom.archive.queries import refuse_other_query, save_query
+from trendloom.archive.requests import TaskEventWriter, TaskReport, alike, joined_reports, partition_files
 from trendloom.archive.result_series import ArchivedSeries, series_of
-from trendloom.archive.settings import ArchiveSettings, agree_on_settings, refuse_other_settings, settings_for
-from trendloom.archive.task_commits import TaskEventWriter, TaskReport, alike, joined_reports, partition_files
 from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
 from trendloom.engines.spark.streaming.sinks import STREAM_ID, BatchWriter, stream_of

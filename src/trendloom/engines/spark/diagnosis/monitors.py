@@ -24,7 +24,7 @@ import pyarrow as pa
 from pyspark.sql import functions as F
 
 from trendloom.archive import Archive, ArchivedFile
-from trendloom.archive.schemas import read_schema
+from trendloom.archive.data_files import read_schema
 from trendloom.diagnosis.feature_space import is_number
 from trendloom.diagnosis.features import BITS, Feature
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate

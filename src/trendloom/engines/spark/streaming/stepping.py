@@ -21,7 +21,6 @@ from trendloom.engines.spark.streaming.packing import events_for
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.partition_groups import (
     TOGETHER,
     GroupStep,
@@ -29,7 +28,7 @@ from trendloom.streaming.partition_groups import (
     StreamQueryGroup,
     flows_of_taker,
 )
-from trendloom.streaming.state import Memory, NamespacedState, pack, unpack
+from trendloom.streaming.state import EventBuffer, Memory, NamespacedState, pack, unpack
 from trendloom.streaming.step import QueryStep
 from trendloom.streaming.streaming_query import StreamingQuery
 

@@ -20,9 +20,8 @@ from trendloom.kernels.aggregate.event_grained.batches import Batches, Items
 from trendloom.kernels.aggregate.event_grained.moves import FREE, EventTerms, MoveGraph
 from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
-from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled
-from trendloom.kernels.columns.words import add_scaled
+from trendloom.kernels.columns.words import add_scaled, put_integer
 
 Cell = tuple[list[Any], list[int]] | None
 

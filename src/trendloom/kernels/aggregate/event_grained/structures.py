@@ -26,7 +26,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.event_grained.batches import Items
 from trendloom.kernels.columns.keys import Keys, encode_keys
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.model.schema import Kind
 

@@ -40,8 +40,7 @@ from trendloom.kernels.columns.numbers import (
     is_zero,
     spilled,
 )
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, lacks, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, lacks, njit, operation
 from trendloom.kernels.matching.tables import pairs_hold
 
 

@@ -27,8 +27,7 @@ from trendloom.kernels.columns.fenwick import (
     wipe,
 )
 from trendloom.kernels.columns.sort import bit_length, sort_words
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, lacks, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, lacks, njit, operation
 
 SPARSE = 4
 """A batch is sorted by counting if there are at most so many times as many codes as items."""

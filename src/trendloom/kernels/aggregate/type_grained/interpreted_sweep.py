@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Any
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interpreted_sums import integer_at, put_integer
 from trendloom.kernels.columns.numbers import Combination, Numbers
+from trendloom.kernels.columns.words import integer_at, put_integer
 
 
 def carry_integers(

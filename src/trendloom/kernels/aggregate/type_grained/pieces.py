@@ -28,8 +28,7 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract import PANE
-from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Totals
 from trendloom.kernels.jit.compiled import njit
 from trendloom.model.time import Window
 

@@ -28,8 +28,7 @@ from trendloom.kernels.columns.numbers import (
     copy,
 )
 from trendloom.kernels.columns.words import wide_product
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, is_interpreted, lacks, njit, operation
 
 
 class TimedInstantKinds(NamedTuple):

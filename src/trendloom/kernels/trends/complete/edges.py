@@ -24,7 +24,7 @@ from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import grown
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 MOST_BITS = 1 << 15

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.model.time import Window
 

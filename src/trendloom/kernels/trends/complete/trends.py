@@ -21,9 +21,8 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Expr, Extent
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns import segments
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.columns.segments import gather_segments
-from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.matching.windows import in_each_window
 from trendloom.kernels.trends.complete.frames import Frames, frames_of

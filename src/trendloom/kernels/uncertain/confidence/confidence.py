@@ -20,7 +20,7 @@ import numpy as np
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.jit.interpreted import interpret
 from trendloom.kernels.uncertain.confidence.in_order import FAR, exact_masses, masses_of
 from trendloom.kernels.uncertain.confidence.quiet_gaps import MOST_AT_ONCE, RivalRows

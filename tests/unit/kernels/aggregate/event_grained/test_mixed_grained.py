@@ -27,8 +27,8 @@ from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, Addends, Linear,
 from trendloom.kernels.aggregate.spans import spans_of
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
-from trendloom.kernels.contract.measures import Test as Condition
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain, Measure
+from trendloom.kernels.contract.aggregates import Test as Condition
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.expansion import Expansion

@@ -24,8 +24,7 @@ from trendloom.expr.nodes import Constant
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons
+from trendloom.kernels.columns.block import Block, horizons
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
@@ -35,8 +34,8 @@ from trendloom.pattern.algebra import Negation, atoms, negations
 from trendloom.planner.inspection import NOWHERE, Reached, reached_by_partial_matches
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
-from trendloom.runtime.analysis.position_counts import Passed, atoms_of, matching_alone, passed_events, stream_of
 from trendloom.runtime.blocks import build_block, key_codes
+from trendloom.runtime.statistics import Passed, atoms_of, matching_alone, passed_events, stream_of
 
 MOST_PAIRS = 20_000_000
 """Pairs of events that are compared for one step, under skip-till-any-match."""
