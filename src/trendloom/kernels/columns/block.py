@@ -1,18 +1,20 @@
-"""A block of events as kernels see it: columns sorted by key and time, all keys at once.
+"""A block of events as kernels see it: columns sorted by key and time, all keys at once; and windows over them.
 
-Everything a kernel asks about order is an index: the events of one key are a slice, events of equal time are a
-smaller slice inside it, and "later than event i" is "from tie_end[i] on". Row order of the input is gone after sorting,
-so no answer can depend on it.
+Every question of order is one of indices: the events of one key are a slice, events of equal time are a smaller slice
+inside it, and "later than event i" is "from tie_end[i] on". Row order of the input is gone after sorting, so no answer
+can depend on it.
 
-Where columns order events of equal time, the order is that of *instants* (see `ties`): ties, and whatever is before or
-after, go by them. Windows, spans and durations go by the time alone. Without such columns an instant is a time.
+Where columns order events of equal time, the order is that of *instants* (see `sort.order_ties`): ties, and whatever is
+before or after, go by them. Windows, spans and durations go by the time alone. Without such columns an instant is a
+time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, replace
 from functools import cached_property
+from typing import Any, Self
 
 import numpy as np
 
@@ -29,9 +31,9 @@ WORD = 64
 
 @dataclass(frozen=True)
 class Standing:
-    """How events of any two keys stand to each other: numbers for events by their rows in the input.
+    """How events of any two keys compare: numbers for events by their rows in the input.
 
-    `moments` order them by time, then by the columns that order equal times; `contents` by all that they hold.
+    `moments` order them by time, then by the columns that order equal times; `contents` by all their values.
     """
 
     moments: Callable[[Array], Array]
@@ -43,10 +45,10 @@ class Block:
     """`key_starts[k]` is where key k begins (one more entry for the end); `row` is each event's row in the input.
 
     An event fits position p of the pattern, by type and local predicates, if it has bit `bits[p]`: of word b // 64 of
-    `fits`, bit b % 64. Positions that ask for the same share a bit.
+    `fits`, bit b % 64. Positions with the same filter share a bit.
 
-    `instants`: numbers that order the events of a key, where times alone do not; None: they do. `standing`: for who
-    ranks events of all keys.
+    `instants`: numbers that order the events of a key, where times alone do not; None: they do. `standing`: for
+    rankings of events of all keys.
     """
 
     key_starts: Array
@@ -83,12 +85,12 @@ class Block:
 
     def moments(self, events: Array) -> Array:
         """Numbers that order some events by time, and by the columns that order equal times."""
-        assert self.standing is not None, "nobody said how the events stand"
+        assert self.standing is not None
         return self.standing.moments(self.row[events])
 
     def contents(self, events: Array) -> Array:
-        """Numbers that order some events by all that they hold."""
-        assert self.standing is not None, "nobody said how the events stand"
+        """Numbers that order some events by all their values."""
+        assert self.standing is not None
         return self.standing.contents(self.row[events])
 
     @cached_property
@@ -105,55 +107,43 @@ class Block:
         """Index of the first event of `key` whose time is at least `time`. O(log n) each."""
         return first_at_least(self.key_starts[key], self.key_starts[key + 1], self.time, time)
 
-    def only(self, kept: Array) -> Block:
+    def only(self, kept: Array) -> Self:
         """The events where `kept` is set; keys keep their numbers."""
         if kept.all():
             return self
         rows = np.flatnonzero(kept)
-        return self._with(np.searchsorted(rows, self.key_starts), rows)
+        return self._part(np.searchsorted(rows, self.key_starts), rows)
 
-    def of_keys(self, first: int, last: int) -> Block:
+    def of_keys(self, first: int, last: int) -> Self:
         """The events of the keys from `first` up to `last`, as views; keys are numbered from zero."""
         low, high = int(self.key_starts[first]), int(self.key_starts[last])
-        return Block(
-            self.key_starts[first : last + 1] - low,
-            self.time[low:high],
-            self.row[low:high],
-            {name: column.part(low, high) for name, column in self.columns.items()},
-            tuple(words[low:high] for words in self.fits),
-            self.bits,
-            None if self.instants is None else self.instants[low:high],
-            self.standing,
+        return self._part(self.key_starts[first : last + 1] - low, slice(low, high))
+
+    def _part(self, key_starts: Array, rows: Array | slice) -> Self:
+        return replace(
+            self,
+            key_starts=key_starts,
+            time=self.time[rows],
+            row=self.row[rows],
+            columns={name: rows_of_column(column, rows) for name, column in self.columns.items()},
+            fits=tuple(words[rows] for words in self.fits),
+            instants=self.instants_of(rows),
         )
 
-    def _with(self, key_starts: Array, rows: Array) -> Block:
-        return Block(
-            key_starts,
-            self.time[rows],
-            self.row[rows],
-            {name: column.take(rows) for name, column in self.columns.items()},
-            tuple(words[rows] for words in self.fits),
-            self.bits,
-            self.instants_of(rows),
-            self.standing,
-        )
-
-    def instants_of(self, events: Array) -> Array | None:
+    def instants_of(self, events: Array | slice) -> Array | None:
         """The `instants` of a block of these events."""
         return None if self.instants is None else self.instants[events]
 
 
-# A block of events whose times are intervals: sorted by key and by the earliest time, all keys at once.
-#
-# `time` is the earliest time (`low`). That an event stands before another means nothing but that it may have begun
-# earlier; who came first is a matter of chance, and `confidence` computes it.
-
-
 @dataclass(frozen=True, eq=False)
 class IntervalBlock(Block):
-    """`high`: the latest time of each event, in ticks like `time`. `grain`: ticks from one point to the next.
+    """A block of events whose times are intervals: sorted by key and by the earliest time, which is their `time`.
 
-    `masses`: the probabilities of points, as `Intervals` has them.
+    That an event stands before another means only that it may have begun earlier; which of them came first is a matter
+    of chance, and `kernels.uncertain` computes it.
+
+    `high`: the latest time of each event, in ticks like `time`. `grain`: ticks from one point to the next. `masses`:
+    the probabilities of points, as `Intervals` has them.
     """
 
     high: Array = None  # type: ignore[assignment]
@@ -175,39 +165,32 @@ class IntervalBlock(Block):
         """Points of the longest interval."""
         return int((self.last_point - self.first_point).max(initial=0)) + 1
 
-    def of_keys(self, first: int, last: int) -> IntervalBlock:
-        """The events of the keys from `first` up to `last`; keys are numbered from zero."""
-        low, high = int(self.key_starts[first]), int(self.key_starts[last])
-        return self._with_intervals(super().of_keys(first, last), np.arange(low, high))
-
-    def _with(self, key_starts: Array, rows: Array) -> IntervalBlock:
-        return self._with_intervals(super()._with(key_starts, rows), rows)
-
-    def _with_intervals(self, block: Block, rows: Array) -> IntervalBlock:
-        masses = None if self.masses is None else self.masses.take(rows)
-        return _joined(block, self.high[rows], self.grain, masses)
+    def _part(self, key_starts: Array, rows: Array | slice) -> Self:
+        masses = None if self.masses is None else self.masses.take(np.arange(len(self))[rows])
+        return replace(super()._part(key_starts, rows), high=self.high[rows], masses=masses)
 
 
 def with_intervals(block: Block, intervals: Intervals, grain: int) -> IntervalBlock:
     """A block, sorted by the earliest times, with the intervals of its events; these are by rows of the input."""
     masses = None if intervals.masses is None else intervals.masses.take(block.row)
-    return _joined(block, intervals.high[block.row], grain, masses)
+    own = {one.name: getattr(block, one.name) for one in fields(Block)}
+    return IntervalBlock(**own, high=intervals.high[block.row], grain=grain, masses=masses)
 
 
-def _joined(block: Block, high: Array, grain: int, masses: Masses | None) -> IntervalBlock:
-    return IntervalBlock(
-        block.key_starts, block.time, block.row, block.columns, block.fits, block.bits, None, block.standing,
-        high, grain, masses,
-    )  # fmt: skip
+def rows_of_column(column: Any, rows: Array | slice) -> Any:
+    """Some rows of an array or vector; views where they are a slice."""
+    if isinstance(column, Vector):
+        return column.part(rows.start, rows.stop) if isinstance(rows, slice) else column.take(rows)
+    return column[rows]
 
 
-# Windows by the times of events: which hold a stretch, and how far a match that starts at an event may reach.
+# ------------------------------------------------------------------------------------------------- windows
 
 
 def check_range(time: Array, window: Window) -> None:
     """Refuse times so large that a window's bounds would not fit 64 bits."""
     reach = (window.within or 0) + (window.slide or 0)
-    if len(time) and max(abs(int(time[0])), abs(int(time.min())), abs(int(time.max()))) + reach >= 2**62:
+    if len(time) and max(abs(int(time.min())), abs(int(time.max()))) + reach >= 2**62:
         raise DataError("times and windows beyond 2^62 ticks are not supported", hint="use a coarser time unit")
 
 

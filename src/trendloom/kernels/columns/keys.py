@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trendloom.expr.row_slices import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.columns.sort import sort_by_key_and_time, sortable_integers
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
@@ -100,16 +100,8 @@ def _encode_column(column: Vector, threads: int) -> tuple[Ints, int, Flags | Non
     if column.values.dtype == np.object_:
         codes, count = _encode_objects(column.values, valid)
     else:
-        codes, count = _encode_integers(_sortable(column.values), valid, threads)
+        codes, count = _encode_integers(sortable_integers(column.values), valid, threads)
     return codes, count, valid
-
-
-def _sortable(values: NDArray[Any]) -> Ints:
-    """Integers in the same order. The bits of a double are, once the negative ones are turned around; −0 is 0."""
-    if values.dtype != np.float64:
-        return values.astype(np.int64, copy=False)
-    bits = (values + 0.0).view(np.int64)
-    return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
 
 
 def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[Ints, int]:

@@ -159,29 +159,17 @@ def all_where(offsets: Ints, truths: Flags, flags: Flags) -> Flags:
 
 
 @njit(nogil=True)
-def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
-    """The least flagged value of each segment, and where there is one. O(entries)."""
-    least = np.zeros(len(offsets) - 1, values.dtype)
-    found = np.zeros(len(offsets) - 1, np.bool_)
-    for segment in range(len(least)):
+def extreme_where(offsets: Ints, values: Numbers, flags: Flags, greatest: bool) -> Numbers:
+    """The least or the greatest flagged value of each segment, 0 where there is none. O(entries)."""
+    found = np.zeros(len(offsets) - 1, values.dtype)
+    for segment in range(len(found)):
+        first, best = True, found[segment]
         for entry in range(offsets[segment], offsets[segment + 1]):
-            if flags[entry] and (not found[segment] or values[entry] < least[segment]):
-                least[segment] = values[entry]
-                found[segment] = True
-    return least, found
-
-
-@njit(nogil=True)
-def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
-    """The greatest flagged value of each segment, and where there is one. O(entries)."""
-    greatest = np.zeros(len(offsets) - 1, values.dtype)
-    found = np.zeros(len(offsets) - 1, np.bool_)
-    for segment in range(len(greatest)):
-        for entry in range(offsets[segment], offsets[segment + 1]):
-            if flags[entry] and (not found[segment] or values[entry] > greatest[segment]):
-                greatest[segment] = values[entry]
-                found[segment] = True
-    return greatest, found
+            value = values[entry]
+            if flags[entry] and (first or (value > best if greatest else value < best)):
+                first, best = False, value
+        found[segment] = best
+    return found
 
 
 @njit(nogil=True)

@@ -226,9 +226,9 @@ def no_limbs(words: Array, i: int, lane: int) -> bool:
     return found == 0
 
 
-# Sums of numbers in plain NumPy, all lanes of some rows at once: what interpreted kernels do instead of loops.
+# ------------------------------------------------------------- plain NumPy, all lanes of some rows at once
 #
-# Each gives the same numbers as its compiled namesake in `numbers` and `cells`, to the bit.
+# What interpreted kernels run instead of loops over lanes: the same numbers as the operations of `numbers`, to the bit.
 
 WORD = (1 << 64) - 1
 

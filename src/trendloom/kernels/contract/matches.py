@@ -1,4 +1,4 @@
-"""Matches as a kernel gives them out: flat arrays, bounded chunks.
+"""Matches as a kernel gives them out: flat arrays, bounded chunks; and the values that RETURN and preferences compute.
 
 Match m binds `events[offsets[m]:offsets[m+1]]` (indices into the block) at `positions` of the same slice, in time
 order. With sliding windows a match appears once per window that holds it, with that window's start.
@@ -21,7 +21,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Part, Which
 from trendloom.expr.vectors import Vector, aligned, joined, nothing, to_doubles
 from trendloom.kernels.columns import segments
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, rows_of_column
 from trendloom.kernels.columns.segments import gather_segments
 from trendloom.kernels.contract.pattern_spec import PatternPosition
 from trendloom.kernels.jit.compiled import njit
@@ -104,13 +104,7 @@ class Matches:
 
     def _per_row(self, rows: Array | slice) -> tuple[Any, ...]:
         start = None if self.window_start is None else self.window_start[rows]
-        return start, {name: _of_rows(column, rows) for name, column in self.columns.items()}, self.query
-
-
-def _of_rows(column: Any, rows: Array | slice) -> Any:
-    if isinstance(column, Vector):
-        return column.part(rows.start, rows.stop) if isinstance(rows, slice) else column.take(rows)
-    return column[rows]
+        return start, {name: rows_of_column(column, rows) for name, column in self.columns.items()}, self.query
 
 
 def join(chunks: list[Matches]) -> Matches:
@@ -141,11 +135,8 @@ def _joined(columns: list[Any]) -> Any:
     return joined(columns) if isinstance(columns[0], Vector) else np.concatenate(columns)
 
 
-# Values of matches, for a whole chunk at once: what RETURN and preferences compute from each match.
-#
-# Every leaf is one pass over the events of the chunk's matches; expressions over leaves are vectorised.
-
-# Folds of what each event of a match gives: the values of their parts, and the folds of matches that are found.
+# Values of matches, for a whole chunk at once. Every leaf is one pass over the events of the chunk's matches, a fold
+# combines what each of these events gives to its parts, and expressions over leaves are vectorised.
 
 
 ValuesOf = Callable[[str, Array], Vector]
@@ -210,21 +201,14 @@ def _scattered(values: list[Vector], entries: list[Array], length: int) -> tuple
 
 
 def _folded(operator: str, offsets: Array, values: Array, flags: Array) -> Array:
-    found: Array
     if values.dtype == np.float64:
-        found = _fold_doubles(offsets, values, flags, ("+", "*", "least", "greatest").index(operator))
+        found: Array = _fold_doubles(offsets, values, flags, ("+", "*", "least", "greatest").index(operator))
         return found
-    if values.dtype == np.int64 and operator != "*":
-        if operator == "+":
-            found, over = segments.sum_int64(offsets, values, flags)
-            if not over.any():
-                return found
-        else:
-            find = segments.min_where if operator == "least" else segments.max_where
-            found = find(offsets, values, flags)[0]
-            return found
-    operation = {"+": np.add, "*": np.multiply, "least": np.minimum, "greatest": np.maximum}[operator]
-    return folded_exactly(operation, values.astype(object), offsets, flags)
+    if operator == "+":
+        return _sums(values, offsets, flags)
+    if operator == "*":
+        return folded_exactly(np.multiply, values.astype(object), offsets, flags)
+    return _extremes(values, offsets, flags, greatest=operator == "greatest")
 
 
 def folded_exactly(operation: np.ufunc, values: Array, offsets: Array, flags: Array) -> Array:
@@ -327,16 +311,16 @@ def _aggregate(expr: Aggregate, column: Vector, offsets: Array, flags: Array) ->
     if expr.function == "count":
         return Vector(Kind.INT, count)
     if expr.function in ("min", "max"):
-        return replace(column, values=_extremes(expr.function, column.values, offsets, flags), valid=count > 0)
+        extremes = _extremes(column.values, offsets, flags, greatest=expr.function == "max")
+        return replace(column, values=extremes, valid=count > 0)
     total = replace(column, values=_sums(column.values, offsets, flags), valid=count > 0)
     return average(total, count) if expr.function == "avg" else total
 
 
-def _extremes(function: str, values: Array, offsets: Array, flags: Array) -> Array:
+def _extremes(values: Array, offsets: Array, flags: Array, *, greatest: bool) -> Array:
     if values.dtype == object:
-        return folded_exactly(np.minimum if function == "min" else np.maximum, values, offsets, flags)
-    find = segments.min_where if function == "min" else segments.max_where
-    found: Array = find(offsets, values, flags)[0]
+        return folded_exactly(np.maximum if greatest else np.minimum, values, offsets, flags)
+    found: Array = segments.extreme_where(offsets, values, flags, greatest)
     return found
 
 

@@ -1,6 +1,6 @@
-"""`njit`: functions that Numba compiles once per machine, and callbacks about compilations.
+"""`njit`: functions that Numba compiles once per machine, operations chosen by type, callbacks about compilations.
 
-Numba's own store of compiled code asks only whether the file of a function has changed, not what it calls elsewhere,
+Numba's own store of compiled code tests only whether the file of a function has changed, not the functions it calls,
 and two processes that save at the same time can mix up each other's files. So kernels are kept in a `CodeFolder`
 instead: there is one for each fingerprint of sources, versions and processor, and while a process compiles a function
 others wait for it, and then load it.
@@ -42,7 +42,7 @@ INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": Tr
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
 
 AS_LOADED = state_of(package_sources())
-"""The sources when this process began to load them: what it compiles after somebody has edited them is not kept."""
+"""The sources when this process began to load them: what it compiles after an edit is not kept."""
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the code it makes."""
@@ -110,7 +110,7 @@ def receive_code(made_for: str, packed: bytes) -> None:
 
 
 class StoredCode(_Cache):
-    """The compiled code of one function, a file for each signature; made and asked by Numba's dispatcher."""
+    """The compiled code of one function, a file for each signature; used by Numba's dispatcher."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self._function = function
@@ -171,7 +171,7 @@ class StoredCode(_Cache):
         return os.path.join(room, f"{function.__qualname__}-{digest.hexdigest()[:24]}.code".replace("<locals>.", ""))
 
 
-# ---------------------------------------------------------------------------------------- who compiles, and when
+# ------------------------------------------------------------------------------- callbacks about compilations
 
 
 @contextmanager
@@ -192,7 +192,7 @@ def _report_waiting() -> None:
 
 
 class _Outermost(event.Listener):
-    """Functions that are compiled for the sake of another one are not worth a word."""
+    """Reports compilations, but for those of functions that another one being compiled calls."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -231,11 +231,12 @@ class _Counted(event.Listener):
         pass
 
 
-# Operations with one implementation per kind of argument: compiled kernels take the one that fits their types.
+# ---------------------------------------------------------------------------------- operations chosen by type
 #
-# An operation is declared with its signature and says what it does; `implements` adds the function that picks. Compiled
-# code picks once, when it is compiled, and interpreted code at every call: the same function decides for both, so it
-# may look at its arguments with `class_of` and `lacks` alone, which read types and values alike.
+# An operation is declared with its signature; `implements` adds the function that picks an implementation by the types
+# of the arguments. Compiled code picks once, when it is compiled, and interpreted code at every call: the same function
+# decides for both, so it may test its arguments with `class_of` and `lacks` alone, which read types and values alike.
+
 
 Stub = TypeVar("Stub", bound=Callable[..., Any])
 Picks = Callable[..., Callable[..., Any]]

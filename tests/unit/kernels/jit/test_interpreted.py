@@ -131,7 +131,7 @@ def test_a_handful_of_events_that_takes_long_is_left_to_code_that_is_stored(monk
     monkeypatch.setattr(interpreted, "_loaded", threading.Event())
     monkeypatch.setattr(interpreted.Interpretable, "is_stored", lambda self, signature: True)
     asked: list[object] = []
-    monkeypatch.setattr(interpreted._compiler, "ask", lambda *given: asked.append(given))
+    monkeypatch.setattr(interpreted._compiler, "submit", lambda *given: asked.append(given))
     assert climb(10 * ROUNDS, np.zeros(1, np.int64)) == 20 * ROUNDS
     assert not asked
     assert len(climb.overloads) == 1

@@ -14,6 +14,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.columns.fenwick import (
     Cells,
+    InnerTrees,
     arrange,
     erase,
     erase_nested,
@@ -213,7 +214,7 @@ def _nest(places: Any, arm: Any, sources: Any, used: Any) -> Any:
             count = places.size[arm, begin]
             places.deep[arm, begin] = cells
             tree = outer[begin : begin + count]
-            arrange(places.ranks, places.base[arm] + cells, places.begins, tree, count, filled)
+            arrange(InnerTrees(places.ranks, places.begins), places.base[arm] + cells, tree, count, filled)
             cells += places.begins[count]
             begin += count
         return cells
@@ -304,7 +305,8 @@ def _insert_deep(
         cell: Any,
     ) -> None:  # fmt: skip
         tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-        insert_nested(nodes, tree, places.ranks, places.begins, count, place, second, values, cell)
+        inner = InnerTrees(places.ranks, places.begins)
+        insert_nested(nodes, tree, inner, count, place, second, values, cell)
 
     return plain if lacks(places, "ranks") else nested
 
@@ -323,7 +325,7 @@ def _gather_deep(places: Any, arm: Any, item: Any, base: Any, nodes: Any, values
         first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
         if first > 0 and second > 0:
             tree = base + places.deep[arm, places.tree[arm, item]]
-            gather_nested(values, cell, nodes, tree, places.ranks, places.begins, first, second)
+            gather_nested(values, cell, nodes, tree, InnerTrees(places.ranks, places.begins), first, second)
 
     return plain if lacks(places, "ranks") else nested
 
@@ -342,6 +344,6 @@ def _erase_deep(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: 
 
     def nested(places: Any, arm: Any, item: Any, base: Any, begin: Any, count: Any, place: Any, nodes: Any) -> None:
         tree, second = base + places.deep[arm, begin], places.place[arm, 1, item]
-        erase_nested(nodes, tree, places.ranks, places.begins, count, place, second)
+        erase_nested(nodes, tree, InnerTrees(places.ranks, places.begins), count, place, second)
 
     return plain if lacks(places, "ranks") else nested

@@ -25,7 +25,7 @@ from trendloom.kernels.aggregate.type_grained.panes import MatrixLayout, any_spi
 from trendloom.kernels.aggregate.type_grained.type_grained import Prepared, pieces_of, reduce
 from trendloom.kernels.aggregate.widening import Layout, bits_of, layout_of, repeat_wider, words_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, like, zeros, zeros_like
+from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, copy, zeros, zeros_like
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract import PANE
 from trendloom.kernels.contract.aggregates import AggregationSpec, Totals
@@ -322,7 +322,7 @@ def _multiply(
 ) -> None:
     """The product of pieces begin..end, in order, of every group."""
     size, lanes = shape.slots * (shape.measures + 1), len(shape.columns)
-    product, other = like(pieces, size, lanes), like(pieces, size, lanes)
+    product, other = zeros_like(pieces, size, lanes), zeros_like(pieces, size, lanes)
     for group in range(len(begin)):
         for row in range(size):
             copy(product, row, pieces, begin[group] * size + row)
