@@ -65,15 +65,15 @@ def _aggregate(expr: Aggregate, column: Vector | None, offsets: Array, events: A
     if column is None:
         return Vector(Kind.INT, np.diff(offsets))
     known = np.ones(len(events), np.bool_) if column.valid is None else column.valid[events]
+    count, greatest = segments.count_where(offsets, known), expr.function == "max"
     if expr.function == "count":
-        return Vector(Kind.INT, segments.count_where(offsets, known))
-    find = segments.min_where if expr.function == "min" else segments.max_where
+        return Vector(Kind.INT, count)
     if column.values.dtype == object:  # beyond 64 bits: compared by rank
         values, ranks = np.unique(column.values, return_inverse=True)
-        least, found = find(offsets, ranks.reshape(-1)[events], known)
-        return replace(column, values=values[least], valid=found)
-    best, found = find(offsets, column.values[events], known)
-    return replace(column, values=best, valid=found)
+        best = segments.extreme_where(offsets, ranks.reshape(-1)[events], known, greatest)
+        return replace(column, values=values[best], valid=count > 0)
+    best = segments.extreme_where(offsets, column.values[events], known, greatest)
+    return replace(column, values=best, valid=count > 0)
 
 
 WORTH_PLANNING = 1e6
