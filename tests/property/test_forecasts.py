@@ -43,7 +43,8 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
             assume(False)
             raise
         told: list[Expected] = []
-        rows = sum(len(b) for b in task.rows(task.show(physical, stream_of(physical, events)), foreseen=told.append))
+        shown = task.show(physical, stream_of(physical, events))
+        rows = sum(len(b) for b in task.rows(shown, callbacks=task.RowCallbacks(foreseen=told.append)))
         for one in told:
             assert rows == one.number if one.exact else rows <= one.number, f"{one}, {rows} rows: {case.query}"
             exact, bounds = exact + one.exact, bounds + (not one.exact)

@@ -5,7 +5,8 @@ more for every condition, NOT, partition attribute and window, with this one lef
 before is what it stopped.
 
 Cost: bounded. Of a stream that is too long its first partitions are looked at, or the beginning of the first one; a
-search that takes longer than its share of time gives a lower bound, and the rest is not looked at. All of it is said.
+search that takes longer than its share of time gives a lower bound, and the rest is left out. The output says
+which.
 """
 
 from __future__ import annotations
@@ -122,7 +123,7 @@ class _Funnel:
             yield Branch("stopped", "trying everything would take long: numbers are lower bounds")
 
     def _positions(self) -> Iterator[Branch]:
-        told: set[str] = set()
+        named: set[str] = set()
         for one, looked_at in zip(self.all, self.passed, strict=True):
             alone = [Branch(text, f"{count:,} pass it alone") for text, count in one.alone]
             passing = f", {one.together:,} pass" if one.alone else ""
@@ -132,7 +133,7 @@ class _Funnel:
                 continue
             now = self.reached_at(one, self.found)
             of = f" of {looked_at.together:,} looked at" if self.cut else ""
-            stops = list(self._stops(partial(self.reached_at, one), now, told, one.atom.position))
+            stops = list(self._stops(partial(self.reached_at, one), now, named, one.atom.position))
             if not now and not stops and looked_at.together and self._awaited(one):
                 stops = [Branch("stopped by", "several together: without any one of them still nothing gets here")]
             text = f"{events}, {self._least}{now:,}{of} reached" if one.of_type else "no event of this type"
@@ -150,19 +151,19 @@ class _Funnel:
         return any(one.atom.position in after and self.found.events[p].any() for p, after in template.follow.items())
 
     def _stops(
-        self, count: Callable[[Reached], int], now: int, told: set[str], position: int | None = None
+        self, count: Callable[[Reached], int], now: int, named: set[str], position: int | None = None
     ) -> Iterator[Branch]:
         """What raises a number when it is left out; at the first place where it does, and wherever nothing gets."""
         for one in self.stopped:
             then = 0 if one.found is None else count(one.found)
             whole = one.found is not None and one.found.whole
-            if then > now and (not now or (self.found.whole and not one.single and one.what not in told)):
-                told.add(one.what)
+            if then > now and (not now or (self.found.whole and not one.single and one.what not in named)):
+                named.add(one.what)
                 what = "reached" if position is not None else "ends of a match"
                 number = f"{'' if whole else 'at least '}{then:,}"
                 yield Branch(f"without {one.what}", f"{number} {what}{self._span(one, position)}")
-            elif not now and not whole and one.what not in told:
-                told.add(one.what)
+            elif not now and not whole and one.what not in named:
+                named.add(one.what)
                 yield Branch(f"without {one.what}", "not known: looking would take long")
 
     def _span(self, one: Stopped, position: int | None) -> str:

@@ -1,4 +1,8 @@
-"""Too much to give out, or to compute: said before it happens, or refused, with the way out."""
+"""Too much to return or to compute: a warning beforehand, or a refusal with the way out; and how memory is divided.
+
+The limit of memory is the user's, or a share of what is free: for what kernels store, rows held for sorting, batches of
+rows. Events and the columns that a query reads are not part of it: they are in memory whatever the query does.
+"""
 
 from __future__ import annotations
 
@@ -34,7 +38,7 @@ def warning_of_digits(widening: Widening) -> str | None:
 
 @contextmanager
 def naming_the_way_out() -> Iterator[None]:
-    """Run kernels in this block: where they refuse, the error names the option that helps, which no kernel knows."""
+    """Run kernels in this block: where they refuse, the error names the option that helps; kernels have no options."""
     try:
         yield
     except TooManyDigits as refused:
@@ -64,16 +68,13 @@ def too_many(physical: Physical, number: str) -> RunError:
     )
 
 
-# How a run's memory is shared out: what kernels may store, what is held for sorting, what a batch of rows may take.
-#
-# The limit is the user's, or a share of the memory that is free. Events and the columns that a query reads are not part
-# of it: they are there whatever the query does.
+# -------------------------------------------------------------------------------------------------- memory
 
 
 Planned = TypeVar("Planned", Physical, QueryGroup)
 
 SHARE = 4
-"""One part in so many of the free memory is used, if nobody gives a limit."""
+"""One part in so many of the free memory is used where no limit is given."""
 LEAST = 64 << 20
 HELD_ENTRY = 24
 """Bytes of an event of a match that waits to be sorted, with what sorting needs."""

@@ -51,7 +51,7 @@ def opened(source: object, options: Options) -> Opened:
 
 
 def _coder(texts: Any) -> Any:
-    """Loads the kernels, which nobody needs who has few events."""
+    """As `code_short_texts`; loads the kernels, which few events do not need."""
     from trendloom.kernels.columns.keys import code_short_texts
 
     return code_short_texts(texts)
@@ -63,7 +63,7 @@ def load(source: object, options: Options) -> Events:
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
-    """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
+    """What columns of these types mean; without events the types present are not known."""
     events = prepare(columns.empty_table(), **options.columns())
     return replace(events.schema, present=None)
 

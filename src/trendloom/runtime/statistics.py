@@ -217,12 +217,12 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
 
 # Statistics of Parquet files without reading a row: what the footers say of row groups.
 #
-# How many events there are is always known; times and types only where every row group tells.
+# The number of events is always known; times and types only where every row group has statistics.
 # Cost: O(row groups · columns), and nothing is read that opening the files has not read.
 
 
 def statistics_of_footers(files: ParquetFiles, schema: Schema) -> Statistics:
-    """What the footers tell of a stream."""
+    """Statistics of a stream as far as footers have them."""
     bounds = _times(files, schema)
     return Statistics(
         Origin.FOOTERS,
@@ -250,13 +250,13 @@ def _times(files: ParquetFiles, schema: Schema) -> tuple[int, int] | None:
     try:
         times = pa.chunked_array([pa.array(ends, files.columns.field(schema.time).type)])
         first, last = ticks(times, schema.axis).tolist()
-    except pa.ArrowException:  # text, or not whole microseconds: whoever reads the rows says so better
+    except pa.ArrowException:  # text, or not whole microseconds: reading the rows gives the better error
         return None
     return first, last
 
 
 def _types(files: ParquetFiles, name: str) -> dict[str, float]:
-    """Events of each type, where all events of a row group are of one; {}: they are not, or nobody tells."""
+    """Events of each type, where all events of a row group are of one; {}: they are not, or it is not known."""
     counts: dict[str, float] = {}
     if name in files.keys:
         for footer, key in zip(files.footers, files.keys[name], strict=True):
@@ -349,15 +349,15 @@ def describe_passed(plan: Plan, events: Events) -> str:
 
 
 def ask_passed(plan: Plan, events: Events) -> Callable[[], str] | None:
-    """The same, when it is asked for; None where times are imprecise."""
+    """A function that computes the same; None where times are imprecise."""
     return None if plan.schema.imprecise else partial(describe_passed, plan, events)
 
 
 def in_one_line(plan: Plan, found: dict[int, tuple[int, int]]) -> str:
     """For every position of the pattern how many events pass, of how many."""
-    told = []
+    shown = []
     for atom, negated in atoms_of(plan.pattern):
         if not negated:
             together, of_type = found.get(atom.position, (0, 0))
-            told.append(f"{together:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
-    return ", ".join(dict.fromkeys(told))
+            shown.append(f"{together:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
+    return ", ".join(dict.fromkeys(shown))

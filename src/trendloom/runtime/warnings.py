@@ -1,7 +1,11 @@
-"""Warnings reach the caller by one way, whatever engine runs: as data to whoever listens, else as Python's warnings.
+"""Warnings, and how they reach the caller: as data for a callback, else as Python's warnings, whatever engine runs.
 
-What reading the events brings up is said once; what a query brings up is said with its name. A warning of Python's
-points at the first line outside this package, so that it is shown once for each call that people wrote.
+What concerns the events is said once; what concerns a query is said with its name. A warning of Python's points at the
+first line outside this package, so that it is shown once for each call that people wrote.
+
+Counted here are events of equal time: they have no order and so are never adjacent, which is seldom meant. A second of
+a log may hold many lines. Only events that a query reads count, by its partitions, after the columns of `order` have
+ordered what they can. Cost: one pass over the sorted block.
 """
 
 from __future__ import annotations
@@ -10,17 +14,24 @@ import sys
 import warnings
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from trendloom.errors import QueryWarning, option
-from trendloom.kernels.columns.block import Block
 from trendloom.logical.plan import Plan
 from trendloom.pattern.algebra import negations
 from trendloom.pattern.template import build_template
 
+if TYPE_CHECKING:
+    from trendloom.kernels.columns.block import Block
+
+FEW = 3
+SHARE = 0.01
+"""Fewer tied events than FEW, or a lesser share of all, cause no warning."""
+
 Warn = Callable[[QueryWarning, str | None], None]
-"""What hears a warning, and the name of its query, where it belongs to one of a workload."""
+"""Callback invoked with a warning, and the name of its query where it belongs to one of a workload."""
 
 
 def warn_in_python(warning: QueryWarning, query: str | None = None) -> None:
@@ -46,14 +57,7 @@ def _frames_inside() -> int:
     return count
 
 
-# Events of equal time: counted, because they have no order and so are never adjacent, which people seldom mean.
-#
-# A second of a log may hold many lines. What counts are the events that a query looks at, in its partitions, after the
-# columns of `order` have put in order what they can. Cost: one pass over the sorted block.
-
-FEW = 3
-SHARE = 0.01
-"""Fewer tied events than FEW, or a lesser share of all, are not worth a word."""
+# ------------------------------------------------------------------------------------- events of equal time
 
 
 @dataclass(frozen=True)
@@ -68,6 +72,7 @@ class Ties:
 
 
 Tied = Callable[[Ties], None]
+"""Callback invoked with the ties of a block, once its events are sorted."""
 
 
 def ties_of(block: Block) -> Ties:
@@ -84,7 +89,7 @@ def ties_of(block: Block) -> Ties:
 
 
 def orders_events(plan: Plan) -> bool:
-    """Whether the query asks which of two events is first: matches of one event do not, unless there is a NOT."""
+    """Whether matches depend on which of two events is first: those of one event do not, unless there is a NOT."""
     return any(build_template(plan.pattern).follow.values()) or any(True for _ in negations(plan.pattern))
 
 

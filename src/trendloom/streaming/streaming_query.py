@@ -29,11 +29,11 @@ from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.planner.live import live_kernel, refuse_early
 from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import finish_aggregates, merge_partials
 from trendloom.runtime.blocks import Stream
-from trendloom.runtime.partial_aggregates import merge_partials
+from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.result_builder import BOUND, Arranged, bound_events, partial_table, rank_together, row_batches
+from trendloom.runtime.result_builder import BOUND, bound_events, partial_table, rank_together, row_batches
 from trendloom.runtime.result_columns import aggregate_schema, fitted, row_schema
 
 STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)

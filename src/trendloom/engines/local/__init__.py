@@ -14,7 +14,7 @@ from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup, group_of_one
 from trendloom.runtime import task
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
 from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_builder import Progress
@@ -82,9 +82,8 @@ def rows(
         return
     expected = None if foreseen is None else lambda number: foreseen(str(number))
     yield from task.rows(
-        results.arranged(query), limit=limit, progress=progress, unsorted=unsorted, foreseen=expected, exact=None,
-        threads=results.stream.threads,
-    )  # fmt: skip
+        results.arranged(query), limit=limit, exact=None, callbacks=task.RowCallbacks(progress, expected, unsorted)
+    )
 
 
 def stream_of(

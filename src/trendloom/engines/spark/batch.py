@@ -34,10 +34,10 @@ from trendloom.engines.spark.tasks import (
 )
 from trendloom.kernels.contract.matches import Matches
 from trendloom.runtime import task
+from trendloom.runtime.aggregates import WINDOW
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.limits import with_memory
-from trendloom.runtime.partial_aggregates import WINDOW
-from trendloom.runtime.result_builder import Arranged
+from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.result_columns import aggregate_schema, row_schema
 
 if TYPE_CHECKING:

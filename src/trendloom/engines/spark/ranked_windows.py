@@ -27,7 +27,8 @@ from trendloom.kernels.contract.matches import Matches
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.limits import with_memory
-from trendloom.runtime.result_builder import BOUND, Arranged, bound_events, bound_type, rank_together
+from trendloom.runtime.match_rows import Arranged
+from trendloom.runtime.result_builder import BOUND, bound_events, bound_type, rank_together
 from trendloom.runtime.result_columns import row_schema
 
 if TYPE_CHECKING:

@@ -21,10 +21,9 @@ from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import EXPONENT, WINDOW, finish_aggregates, merge_partials
 from trendloom.runtime.blocks import Stream, stream_of_table
 from trendloom.runtime.limits import naming_the_way_out
-from trendloom.runtime.partial_aggregates import EXPONENT, WINDOW, merge_partials
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema
 from trendloom.runtime.warnings import Tied
 

@@ -36,8 +36,8 @@ from trendloom.logical.workload import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.workload import PhysicalWorkload
+from trendloom.runtime.aggregates import merge_partials
 from trendloom.runtime.blocks import Shared, stream_of_table
-from trendloom.runtime.partial_aggregates import merge_partials
 from trendloom.runtime.task import GroupResults
 from trendloom.streaming.state import pack, unpack
 
