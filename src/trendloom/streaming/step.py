@@ -1,14 +1,15 @@
 """One step of one query in one bucket: events that have become certain go to the kernel, new ones are kept.
 
 What arrives in a batch is never earlier than the watermark of that batch (or it is late), so it cannot be certain yet.
-So a step first works off what was kept and is now certain, then keeps what has arrived, as it is.
-Cost: reading the events that the kernel asks for, one columnar call, writing what is new.
+So a step first processes what was kept and is now certain, then keeps what has arrived, as it is.
+Cost: reading the events that the kernel needs, one columnar call, writing what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -17,17 +18,15 @@ from trendloom.errors import StateError, option
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block, windows_of
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract import KEY, PANE
+from trendloom.kernels.contract import KEY, PANE, Kernel
 from trendloom.kernels.contract.aggregates import Totals
-from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.contract.matches import Matches
 from trendloom.model.schema import Schema
-from trendloom.runtime.blocks import Stream, at_grain, build_block, key_codes, since_grain, stream_of_table
+from trendloom.runtime.blocks import Stream, build_block, key_codes, since_grain, stream_of_table
 from trendloom.streaming import state as stored_state
-from trendloom.streaming.state import Chunk, ChunkIndex, EventBuffer, Holds, Memory, pack_index, unpack_index
+from trendloom.streaming.state import Chunk, ChunkIndex, EventBuffer, Holds, Memory, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
-
-# What a kernel is shown in a step: events and summaries with one numbering of keys, and the way back to values.
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +52,7 @@ class KeyWindows:
 
 @dataclass(frozen=True, eq=False)
 class StepInput:
-    """What a kernel is shown: a block of events, and summaries, with one numbering of keys."""
+    """The input of a kernel in a step: a block of events, and summaries, with one numbering of keys."""
 
     stream: Stream  # events, then a row for each summary
     keys: Keys
@@ -126,8 +125,8 @@ class QueryStep(EventBuffer):
             self.index = _checked(streaming_query, found, self.buckets)
 
     @property
-    def emission(self) -> EmissionPolicy:
-        return self.streaming_query.kernel.emission
+    def kernel(self) -> Kernel[Any, Any]:
+        return self.streaming_query.kernel
 
     @property
     def meaning(self) -> Schema:
@@ -140,10 +139,6 @@ class QueryStep(EventBuffer):
     @property
     def since(self) -> int | None:
         return self.streaming_query.since
-
-    @property
-    def within(self) -> int:
-        return self.emission.window.within or 1
 
     def rows(self, arrived: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """The results that have become certain; then the events that have arrived are kept."""
@@ -158,7 +153,7 @@ class QueryStep(EventBuffer):
             self.keep(events, times)
         if self.watermark is not None:
             self.forget(self.emission.needs(self.watermark), self.emission.oldest(self.watermark))
-        self._save()
+        self.save()
 
     # ---------------------------------------------------------------------------------------------- stepping
 
@@ -173,21 +168,16 @@ class QueryStep(EventBuffer):
         )
         if emission.certain in (Certain.LAST, Certain.LATEST):
             return more
-        return (emission.pane is not None and more) or self._closes() <= watermark
-
-    def _closes(self) -> int:
-        """The next watermark at which a window or a span may end."""
-        earliest = min(chunk.low for chunk in self.index.chunks)
-        return self.emission.closes(earliest, earliest if self.index.before is None else self.index.before)
+        return (emission.pane is not None and more) or self.closes() <= watermark
 
     def _step(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        streaming_query, kernel, before = self.streaming_query, self.streaming_query.kernel, self.index.before
-        read = self._certain(before, watermark)
+        streaming_query, kernel = self.streaming_query, self.kernel
+        read = self._certain(watermark)
         join = len(self.index.of(Holds.SUMMARIES)) > stored_state.MOST_CHUNKS
-        summaries = self._summaries() if join or self._closes() <= watermark else None
+        summaries = self._summaries() if join or self.closes() <= watermark else None
         step_input = step_input_of(streaming_query, read.events, summaries)
         stream, keys, block = step_input.stream, step_input.keys, step_input.block
-        results, state = kernel.step(kernel.load(step_input.summaries, before), block, watermark)
+        results, state = kernel.step(kernel.load(step_input.summaries, self.index.before), block, watermark)
         yield from streaming_query.rows(stream, block, keys, results)
         kept = kernel.kept(state)
         if kept is not None:
@@ -202,28 +192,26 @@ class QueryStep(EventBuffer):
             )
 
     def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What the open windows amount to so far, of keys and windows that events have arrived for."""
-        kernel, before, plan = self.streaming_query.kernel, self.index.before, self.streaming_query.physical.plan
-        needs = -(2**63) if before is None else self.emission.needs(before)
-        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
+        """The results of open windows so far, of keys and windows that events have arrived for."""
+        kernel, plan = self.kernel, self.streaming_query.physical.plan
+        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= self.needed_from]
         known = sum(map(len, tables))
         events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
-        needed = np.flatnonzero(events.ticks >= needs)
+        needed = np.flatnonzero(events.ticks >= self.needed_from)
         step_input = step_input_of(self.streaming_query, rows_of_stream(events, needed), self._summaries())
         new = needed >= known
         which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
         touched = KeyWindows(step_input.keys.codes[: len(needed)][new][which], start)
-        _, state = kernel.step(kernel.load(step_input.summaries, before), step_input.block, None)
+        _, state = kernel.step(kernel.load(step_input.summaries, self.index.before), step_input.block, None)
         results = (touched.of(found, step_input.block) for found in kernel.finish(state))
         yield from self.streaming_query.rows(step_input.stream, step_input.block, step_input.keys, results)
 
-    def _certain(self, before: int | None, watermark: int) -> _ReadChunks:
+    def _certain(self, watermark: int) -> _ReadChunks:
         """The events that are certain and still needed."""
-        needs = -(2**63) if before is None else self.emission.needs(before)
-        chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
+        chosen = self.certain_chunks(watermark)
         tables = [self.read(chunk) for chunk in chosen] or [self.streaming_query.schema.empty_table()]
         stream = stream_of_table(self.streaming_query.physical.plan, pa.concat_tables(tables))
-        wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
+        wanted = (stream.ticks >= self.needed_from) & (stream.ticks < watermark)
         if wanted.all():
             return _ReadChunks(chosen, stream, rows_of_stream(stream, np.zeros(0, np.int64)))
         uncertain = rows_of_stream(stream, np.flatnonzero(stream.ticks >= watermark))
@@ -252,23 +240,13 @@ class QueryStep(EventBuffer):
             table = table.filter(pa.array(table[PANE].to_numpy() * self.emission.pane >= old))
         return table
 
-    # ----------------------------------------------------------------------------------------------- keeping
-
-    def _save(self) -> None:
-        if not self.index.chunks:
-            self.memory.clear()
-            return
-        self.memory.set_index(pack_index(self.index))
-        self.memory.wake_at(at_grain(self._due(), self.meaning))
-
-    def _due(self) -> int:
-        """The watermark at which there is something to do, even if nothing arrives."""
+    def due(self) -> int:
         emission, events = self.emission, self.index.of(Holds.EVENTS)
         passed = -(2**63) if self.watermark is None else self.watermark
         if emission.certain in (Certain.LAST, Certain.LATEST):
             waiting = [max(chunk.low, passed) for chunk in events if self._matters_until(chunk) >= passed]
             return min(waiting) + 1 if waiting else emission.forgotten(max(chunk.high for chunk in events))
-        return self._closes()
+        return self.closes()
 
     def _matters_until(self, chunk: Chunk) -> int:
         """By when an event of a chunk may make a match certain."""

@@ -21,7 +21,7 @@ from trendloom.options import Options, StreamOptions
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned
 from trendloom.runtime.warnings import report_warnings, warn_in_python
-from trendloom.streaming.partition_groups import alone, bundles_of, names_together
+from trendloom.streaming.partition_groups import alone, names_together, partition_groups_of
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 from trendloom.streaming.streaming_query import StreamingQuery
 from trendloom.streaming.workload_diff import news_of
@@ -88,7 +88,9 @@ def open_live(
         return run(frame.df, alone(streaming_queries), frame.schema, setting, names_together(streaming_queries)), ()
     streaming_queries = agreed(checkpoint, streaming_queries, setting.buckets, setting.delay)
     known = partial(statistics_of_batches, figures=plan.figures)
-    partition_groups = bundles_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+    partition_groups = (
+        partition_groups_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+    )
     reached = watermark_after(checkpoint)
     news = news_of(streaming_queries, None if reached is None else reached * 1000)
     return run(frame.df, partition_groups, frame.schema, setting), tuple(news)

@@ -26,7 +26,7 @@ from trendloom.streaming.partition_groups import (
     GroupStep,
     StreamPartitionGroup,
     StreamQueryGroup,
-    flows_of_taker,
+    queries_of_member,
 )
 from trendloom.streaming.state import EventBuffer, Memory, NamespacedState, pack, unpack
 from trendloom.streaming.step import QueryStep
@@ -109,8 +109,8 @@ class Stepping:
             yield from self._heard(partition_group.streaming_queries[0], store, bucket, arrived, timers)
             return
         namespaces = NamespacedState(store)
-        namespaces.keep_only([_drawer(taker) for taker in partition_group.takers])
-        for number, taker in enumerate(partition_group.takers):
+        namespaces.keep_only([_drawer(taker) for taker in partition_group.members])
+        for number, taker in enumerate(partition_group.members):
             events = None if arrived is None else events_for(number, arrived)
             yield from self._heard(taker, namespaces.of(_drawer(taker)), bucket, events, timers)
         namespaces.close()
@@ -136,7 +136,7 @@ class Stepping:
         timers: TimerValues,
     ) -> Iterator[Row]:
         """The rows of a step; what it refuses leaves it as a row, too."""
-        first = flows_of_taker(taker)[0]
+        first = queries_of_member(taker)[0]
         try:
             with at_door(self.door):
                 watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())

@@ -33,7 +33,7 @@ from trendloom.engines.spark.workload_table import QUERY, aligned, joint_schema
 from trendloom.errors import open_door
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Schema
-from trendloom.streaming.partition_groups import StreamPartitionGroup, flows_of_taker
+from trendloom.streaming.partition_groups import StreamPartitionGroup, queries_of_member
 from trendloom.streaming.state import unpack
 from trendloom.streaming.streaming_query import StreamingQuery
 
@@ -148,9 +148,9 @@ def _parcels(
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
         wanted: list[str | None] = []
-        for taker in partition_group.takers:
+        for taker in partition_group.members:
             test = needed_by_any(
-                [streaming_query.physical.plan for streaming_query in flows_of_taker(taker)], df.schema
+                [streaming_query.physical.plan for streaming_query in queries_of_member(taker)], df.schema
             )
             wanted.append(None if test is None else f" wanted {len(labels)} {len(wanted)}")
             if test is not None and wanted[-1] is not None:
