@@ -1,6 +1,9 @@
-"""What an archive is made for: which columns hold time and type, what times count, how long a chunk is, what is kept.
+"""The catalog of an archive: its settings, and descriptions of its queries and monitors, small files of JSON.
 
-`archive.json` says it once, when the archive is made; later writers must agree, because chunks are numbered by it.
+`archive.json` is written once, when the archive is made: which columns hold time and type, what times count, how long a
+chunk is, what is kept. Later writers must agree, because chunks are numbered by it. Queries and monitors have a file
+each. Values of a monitor are whatever its maker wrote. A query keeps its name for good: rows of another query under the
+same name would be taken for its own.
 """
 
 from __future__ import annotations
@@ -20,6 +23,8 @@ from trendloom.errors import DataError, OptionError, option
 from trendloom.model.imprecise_options import DURATION
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 
+AT = "at"
+"""The column of results that says when."""
 FORMAT = 1
 """The version of the format; a reader refuses others."""
 
@@ -108,10 +113,10 @@ def read_settings(root: Path) -> ArchiveSettings:
     """What `archive.json` says, or an error that says what is missing."""
     path = root / SETTINGS
     try:
-        told = json.loads(path.read_bytes())
-        if told.pop("format") != FORMAT:
+        content = json.loads(path.read_bytes())
+        if content.pop("format") != FORMAT:
             raise DataError(f"{root} is an archive of another version", hint=f"this version reads format {FORMAT}")
-        found = ArchiveSettings(**told)
+        found = ArchiveSettings(**content)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(_missing(root), hint="`trendloom archive FOLDER` with events makes one") from None
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
@@ -129,8 +134,8 @@ def _missing(root: Path) -> str:
 
 
 def write_settings(root: Path, settings: ArchiveSettings) -> None:
-    told = {"format": FORMAT, **asdict(settings)}
-    write_whole(root / SETTINGS, (json.dumps(told, indent=2) + "\n").encode())
+    content = {"format": FORMAT, **asdict(settings)}
+    write_whole(root / SETTINGS, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def agree_on_settings(root: Path, wanted: ArchiveSettings) -> ArchiveSettings:
@@ -179,13 +184,7 @@ def _refuse_occupied(root: Path) -> None:
         raise OptionError(f"{root} is there, and is not an archive", hint="give another folder, or an empty one")
 
 
-# Descriptions of the queries and monitors of an archive, beside their rows: one small file of JSON each.
-#
-# Values of a monitor are whatever its maker wrote; the archive only keeps them whole. A query keeps its name for good:
-# rows of another query under the same name would be taken for its own.
-
-AT = "at"
-"""The column of results that says when."""
+# ------------------------------------------------------------------------------------- queries and monitors
 
 
 @dataclass(frozen=True)
@@ -228,9 +227,9 @@ def refuse_other_query(root: Path, query: ArchivedQuery) -> ArchivedQuery | None
 
 def read_queries(root: Path) -> tuple[dict[str, ArchivedQuery], tuple[str, ...]]:
     """The queries by name, and files that cannot be read."""
-    told, damaged = _all(root, QUERIES)
+    content, damaged = _all(root, QUERIES)
     found, wrong = {}, list(damaged)
-    for path, one in told.items():
+    for path, one in content.items():
         try:
             query = _query(one)
         except (TypeError, KeyError, ValueError):
@@ -240,22 +239,22 @@ def read_queries(root: Path) -> tuple[dict[str, ArchivedQuery], tuple[str, ...]]
     return dict(sorted(found.items())), tuple(wrong)
 
 
-def _query(told: dict[str, Any]) -> ArchivedQuery:
-    told = {**told, **{name: tuple(told[name]) for name in ("keys", "values", "types")}}
-    return ArchivedQuery(**{**told, "measured": tuple((kind, column) for kind, column in told["measured"])})
+def _query(content: dict[str, Any]) -> ArchivedQuery:
+    content = {**content, **{name: tuple(content[name]) for name in ("keys", "values", "types")}}
+    return ArchivedQuery(**{**content, "measured": tuple((kind, column) for kind, column in content["measured"])})
 
 
-def save_monitor(root: Path, name: str, told: Mapping[str, Any]) -> None:
+def save_monitor(root: Path, name: str, content: Mapping[str, Any]) -> None:
     """Keep a monitor, in place of the one of that name."""
-    content = {"name": name, **told}
-    write_whole(_path(root, MONITORS, name), (json.dumps(content, indent=2, allow_nan=False) + "\n").encode())
+    named = {"name": name, **content}
+    write_whole(_path(root, MONITORS, name), (json.dumps(named, indent=2, allow_nan=False) + "\n").encode())
 
 
 def read_monitors(root: Path) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
     """The monitors by name, and files that cannot be read."""
-    told, damaged = _all(root, MONITORS)
-    named = {path: one for path, one in told.items() if isinstance(one, dict) and "name" in one}
-    wrong = (*damaged, *(path for path in told if path not in named))
+    content, damaged = _all(root, MONITORS)
+    named = {path: one for path, one in content.items() if isinstance(one, dict) and "name" in one}
+    wrong = (*damaged, *(path for path in content if path not in named))
     return dict(sorted((one["name"], one) for one in named.values())), wrong
 
 

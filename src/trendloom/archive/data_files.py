@@ -1,8 +1,13 @@
-"""Read what is asked for and little else: files by the index of the commits, row groups by Parquet's statistics.
+"""The data files of an archive: which columns they have, and how the requested rows of them are read.
 
-The commits say which times a file holds, so most files are never opened; of those that are, only row groups whose
-statistics allow a wanted time (and wanted values, where a partition is asked for) are read, and only the columns asked
-for. Rows that remain are filtered. Pages carry checksums: a flipped bit is a damaged file, not a wrong number.
+The commits list the times of a file, so most files are never opened; of those that are, only row groups whose
+statistics allow a wanted time (and wanted values, where a partition is requested) are read, and only the columns
+requested. Rows that remain are filtered. Pages carry checksums: a flipped bit is a damaged file, not a wrong number.
+
+The columns of files are stored once each: a schema is written under the hash of its bytes, which a commit lists for
+each file, so that no file is opened to learn its columns. Values are stored plainly (no dictionaries, one kind of text,
+moments in UTC), so that files by any writer fit together; where types differ from file to file, the type that holds all
+values is found.
 Cost: a few opened files for each chunk of the stretch.
 """
 
@@ -22,6 +27,7 @@ import pyarrow.parquet as pq
 from pyarrow import types
 
 from trendloom.archive.commits import SCHEMAS, ArchivedFile, write_whole
+from trendloom.io.events import without_nan
 
 READERS = 8
 """Files that are read at the same time."""
@@ -157,11 +163,7 @@ def equals(column: pa.ChunkedArray, value: object) -> pa.ChunkedArray:
     return found.fill_null(False)
 
 
-# The columns of files, kept once each: a commit names them by a hash, so nobody opens a file to learn its columns.
-#
-# A schema is written under the hash of its own bytes, so writing it again changes nothing. Values are stored plainly
-# (no dictionaries, one kind of text, moments in UTC), so that files by any writer fit together; where types differ from
-# file to file, the type that holds all values is found.
+# ------------------------------------------------------------------------------------------------- columns
 
 
 def keep_schema(root: Path, schema: pa.Schema) -> str:
@@ -228,8 +230,8 @@ def plain_values(table: pa.Table, keep: Sequence[str] = ()) -> pa.Table:
         wanted = plain_type(one.type)
         column = column if column.type == wanted else column.cast(wanted)
         names.append(one.with_type(wanted))
-        columns.append(_without_nan(column))
-    return pa.Table.from_arrays(columns, schema=pa.schema(names)) if columns else table.select([])
+        columns.append(column)
+    return without_nan(pa.Table.from_arrays(columns, schema=pa.schema(names))) if columns else table.select([])
 
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
@@ -243,11 +245,3 @@ def plain_type(kind: pa.DataType) -> pa.DataType:
     if types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     return kind
-
-
-def _without_nan(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """NaN in the data is read as NULL."""
-    if not (types.is_float32(column.type) or types.is_float64(column.type)):
-        return column
-    nan = pc.is_nan(column)
-    return pc.if_else(nan, pa.scalar(None, column.type), column) if pc.any(nan).as_py() else column

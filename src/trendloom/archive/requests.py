@@ -1,4 +1,4 @@
-"""What is to be archived, and what came of it: the same for both engines.
+"""Requests to archive, the commits of one, and the reports of its tasks: the same for both engines.
 
 Events come in by one commit, and the rows of every query by one of their own: the same events may be archived again
 with other queries. What is archived again under the same name replaces itself; what was put together with others since
@@ -11,14 +11,14 @@ import hashlib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
 
 from trendloom.archive.archive import create_archive
 from trendloom.archive.catalog import save_query
-from trendloom.archive.commits import PARTITIONS, ArchivedFile, file_of, file_to_json, sole_writer
+from trendloom.archive.commits import PARTITIONS, ArchivedFile, file_of, sole_writer
 from trendloom.archive.partitions import PartitionRows
 from trendloom.archive.result_series import ArchivedSeries, check_dimensions, series_of
 from trendloom.archive.upkeep import keep_to_retention
@@ -26,6 +26,12 @@ from trendloom.archive.writing import ArchiveWriter, commit_files, writer_of
 from trendloom.model.schema import Schema
 from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
+
+CONTENT, PAYLOAD = "content", "payload"
+REPORT = pa.schema([(CONTENT, pa.string()), (PAYLOAD, pa.binary())])
+FILE, DIMENSIONS = "file", "dimensions"
+ROWS_AT_ONCE = 500_000
+"""Rows that a task holds before it writes them."""
 
 
 @dataclass(frozen=True)
@@ -112,16 +118,11 @@ def commit_name(places: Sequence[str]) -> str:
     return f"files-{hashlib.sha256(chr(0).join(resolved).encode()).hexdigest()[:12]}"
 
 
-# Reports of tasks: the files that each has written for a commit, and the dimensions of partitions that it found.
+# ------------------------------------------------------------------------------------------- reports of tasks
 #
 # Tasks write files themselves and never commit: a task may be repeated, and only the report of the attempt that counts
 # is committed. Dimensions are small and are joined by the process that commits. Queries that have the same partitions
 # share a file.
-
-REPORT = pa.schema([("told", pa.string()), ("payload", pa.binary())])
-FILE, DIMENSIONS = "file", "dimensions"
-ROWS_AT_ONCE = 500_000
-"""Rows that a task holds before it writes them."""
 
 
 @dataclass
@@ -133,15 +134,15 @@ class TaskReport:
 
     def to_batch(self) -> pa.RecordBatch:
         """The report as rows of a task's result."""
-        told = [(json.dumps({FILE: file_to_json(file)}), b"") for file in self.files]
+        rows = [{CONTENT: json.dumps({FILE: asdict(file)}), PAYLOAD: b""} for file in self.files]
         for number, parts in self.dimensions.items():
             for part in parts:
                 sink = pa.BufferOutputStream()
                 with pa.ipc.new_stream(sink, part.table.schema) as stream:
                     stream.write_table(part.table)
-                told.append((json.dumps({DIMENSIONS: number, "varying": part.varying}), sink.getvalue().to_pybytes()))
-        columns = [pa.array([text for text, _ in told], pa.string()), pa.array([one for _, one in told], pa.binary())]
-        return pa.RecordBatch.from_arrays(columns, schema=REPORT)
+                content = json.dumps({DIMENSIONS: number, "varying": part.varying})
+                rows.append({CONTENT: content, PAYLOAD: sink.getvalue().to_pybytes()})
+        return pa.RecordBatch.from_pylist(rows, schema=REPORT)
 
 
 def joined_reports(batches: Iterable[pa.RecordBatch]) -> TaskReport:
@@ -149,12 +150,13 @@ def joined_reports(batches: Iterable[pa.RecordBatch]) -> TaskReport:
     found = TaskReport()
     for batch in batches:
         for text, payload in zip(batch.column(0).to_pylist(), batch.column(1), strict=True):
-            told = json.loads(text)
-            if FILE in told:
-                found.files.append(file_of(told[FILE]))
+            content = json.loads(text)
+            if FILE in content:
+                found.files.append(file_of(content[FILE]))
             else:
                 table = pa.ipc.open_stream(payload.as_buffer()).read_all()
-                found.dimensions.setdefault(told[DIMENSIONS], []).append(PartitionRows(table, tuple(told["varying"])))
+                part = PartitionRows(table, tuple(content["varying"]))
+                found.dimensions.setdefault(content[DIMENSIONS], []).append(part)
     return found
 
 

@@ -166,11 +166,11 @@ def _refused(plan: Plan, message: str, hint: str) -> BindError:
 def _measured_columns(plan: Plan, schema: pa.Schema, at: str) -> Iterator[str]:
     """The columns of numbers, without those that say when and whose."""
     values = () if isinstance(plan.output, Trends) else plan.output.values
-    told = {value.name: value.kind for value in values}
+    kinds = {value.name: value.kind for value in values}
     times = {value.name for value in values if _is_time(value, plan)}
     without = {at, WINDOW_START, WINDOW_END, *times, *plan.partition, *plan.group_by}
     for one in schema:
-        kind = told.get(one.name, kind_of(one.type))
+        kind = kinds.get(one.name, kind_of(one.type))
         if one.name not in without and kind.numeric and kind is not Kind.NULL:
             yield one.name
 

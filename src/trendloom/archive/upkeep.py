@@ -232,7 +232,7 @@ def _clear(root: Path, log: Log) -> None:
 
 
 def _clear_unfinished(root: Path, living: set[str]) -> None:
-    """Delete what upkeep has left that did not come to its commit; nobody else is at it now."""
+    """Delete what upkeep has left that did not come to its commit; no other upkeep runs now."""
     for kind in KINDS:
         for folder in (root / kind).glob(f"{UPKEEP}-*"):
             if folder.name not in living:

@@ -1,6 +1,6 @@
 """Write into an archive: events by type and chunk, rows of queries by chunk, partitions; then one commit for all.
 
-Files are written under names that nobody else uses, and are nothing until a commit lists them. So tasks on many
+Files are written under unique names, and are not in the archive until a commit lists them. So tasks on many
 machines may write files of one commit, may fail and be done again: the commit lists those of the tasks that counted.
 Events are sorted by type and time once, so that each file is a slice; of a type only the columns that it has are
 stored. Cost: one sort, and one pass over the columns.
@@ -162,7 +162,7 @@ def commit_files(
     """Make files a part of the archive, in place of those that the commit of this name had.
 
     False: its files are in the archive already, put together with others (see `upkeep`), and cannot be replaced.
-    `again` False: this is the first time for sure, so nobody needs to look. The commit has no other writer meanwhile
+    `again` False: this is the first time for sure, so commits are not read. The commit has no other writer meanwhile
     (see `locks`).
     """
     root = Path(root)

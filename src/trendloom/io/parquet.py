@@ -2,7 +2,7 @@
 
 All files have the same columns and types; their order means nothing, nor does how text is packed (dictionaries, long
 or short offsets). Folders named `key=value` add columns, recognised as those of text files are. Cost: every footer is
-read once; columns that nobody asks for are never read.
+read once; columns that are not requested are never read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ParquetFiles:
         file, rows = self.files[at], self.footers[at].num_rows
         table = guarded(file.name, lambda: _stored(file, stored), _HINT)
         columns = [
-            _repeated(self.keys[field.name], at, rows) if field.name in self.keys else table.column(field.name)
+            pa.repeat(self.keys[field.name][at], rows) if field.name in self.keys else table.column(field.name)
             for field in wanted
         ]
         schema = pa.schema([pa.field(field.name, field.type) for field in wanted])
@@ -168,10 +168,6 @@ def _keys(files: tuple[File, ...], schema: Mapping[str, pa.DataType], zone: str)
             )
         found[name] = typed
     return found
-
-
-def _repeated(values: pa.ChunkedArray, at: int, rows: int) -> pa.Array:
-    return pa.repeat(values[at], rows)
 
 
 def _each(work: Callable[..., _Done], things: Sequence[object]) -> list[_Done]:

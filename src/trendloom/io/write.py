@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Literal, TypeAlias, get_args
 
@@ -116,12 +116,7 @@ def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Ite
     first = next(batches, None)
     if first is None:
         return schema, iter(())
-    return first.schema, _chained(first, batches)
-
-
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
+    return first.schema, chain([first], batches)
 
 
 # -------------------------------------------------------------------------------------- values as text
@@ -257,7 +252,6 @@ def _moments(array: pa.Array) -> Cells:
     unit = array.type.unit
     counts = array.cast(pa.timestamp(unit)).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     texts = np.datetime_as_string(counts.astype(f"datetime64[{unit}]")).tolist()
-    valid = array.is_valid().to_pylist()
-    if unit == "s":
-        return [text + "Z" if there else None for text, there in zip(texts, valid, strict=True)]
-    return [text.rstrip("0").rstrip(".") + "Z" if there else None for text, there in zip(texts, valid, strict=True)]
+    if unit != "s":
+        texts = [text.rstrip("0").rstrip(".") for text in texts]
+    return [text + "Z" if there else None for text, there in zip(texts, array.is_valid().to_pylist(), strict=True)]
