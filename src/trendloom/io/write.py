@@ -35,10 +35,10 @@ _ROWS_AT_ONCE = 10_000  # text of so many rows is held in memory
 _SPOOL = 16 * 1024 * 1024  # bytes for standard output kept in memory before they go to disk
 
 
-def write(rows: Rows, format: str, destination: Destination = None, *, schema: pa.Schema | None = None) -> int:
+def write(rows: Rows, format: str, destination: Destination = None) -> int:
     """Write all rows and return their number. `destination`: a path, an open binary file, or None for standard output.
 
-    `schema` is only needed for plain iterables that may hold no batch at all.
+    An iterable begins with a batch, if only to name the columns; without one there are none.
     """
     if format not in get_args(Format):
         raise OptionError(f"unknown format '{format}'", hint=did_you_mean(format, get_args(Format)))
@@ -46,9 +46,9 @@ def write(rows: Rows, format: str, destination: Destination = None, *, schema: p
         path = Path(destination)
         check_destination(path)
         with _replacing(path) as file:
-            return _write_rows(rows, format, file, schema)
+            return _write_rows(rows, format, file)
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as spool:
-        count = _write_rows(rows, format, spool, schema)
+        count = _write_rows(rows, format, spool)
         spool.seek(0)
         target = sys.stdout.buffer if destination is None else destination
         shutil.copyfileobj(spool, target)
@@ -81,8 +81,8 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _write_rows(rows: Rows, format: str, file: IO[bytes], schema: pa.Schema | None) -> int:
-    schema, batches = _opened(rows, schema)
+def _write_rows(rows: Rows, format: str, file: IO[bytes]) -> int:
+    schema, batches = _opened(rows)
     if format == "parquet":
         return _write_parquet(batches, schema, file)
     lines = csv_lines if format == "csv" else json_lines
@@ -106,7 +106,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None, 
     return count
 
 
-def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
+def _opened(rows: Rows) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
     """The schema of the rows, if there is any, and their batches."""
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=_ROWS_AT_ONCE))
@@ -115,7 +115,7 @@ def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Ite
     batches: Iterator[pa.RecordBatch] = iter(rows)
     first = next(batches, None)
     if first is None:
-        return schema, iter(())
+        return None, iter(())
     return first.schema, chain([first], batches)
 
 

@@ -1,4 +1,4 @@
-"""Partial results of aggregates: tables that add up in any order, and what is read from them in the end.
+"""Aggregates: partial results, as tables that add up in any order, and the rows that are computed from them in the end.
 
 One row per group and window, one column per measure:
 
@@ -44,16 +44,13 @@ MOST_BITS = 1 << 22
 # ------------------------------------------------------------------------------------------------ columns
 
 
-WIDE = pa.decimal128(38, 0)
-
-
 def exact_column(values: Array) -> pa.Array:
     """Exact integers: int64 where all fit, else decimals of 38 digits, else decimal text."""
     if values.dtype == np.int64:
         return pa.array(values)
     listed = values.tolist()
     if len(listed) and min(listed) > -(10**38) and max(listed) < 10**38:
-        return decimals(listed, WIDE)
+        return decimals(listed, EXACT_ON_SPARK)
     return pa.array([to_text(value) for value in listed], pa.string())
 
 
@@ -294,7 +291,7 @@ def _frexp_of(value: float) -> tuple[float, int]:
     return math.frexp(value)
 
 
-# Aggregate rows: from merged measures to the values of RETURN, filtered by HAVING, in the number format asked for.
+# ---------------------------------------------------------- rows: the values of RETURN, filtered by HAVING
 
 
 def finish_aggregates(plan: Plan, schema: pa.Schema, merged: pa.Table, numeric: str, *, spark: bool) -> pa.Table:

@@ -56,12 +56,12 @@ class Stopped:
     found: Reached | None
 
 
-def describe_funnel(plan: Plan, events: Events, emission: Callable[[], float] = time.process_time) -> Branch:
+def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = time.process_time) -> Branch:
     """How many events pass each condition, reach each position, and what stops the others."""
     if events.ticks is None:
         return Branch(NAME, "not looked at: time is imprecise")
     try:
-        return _Funnel(plan, events, emission).describe()
+        return _Funnel(plan, events, clock).describe()
     except PlanError as refusal:
         return Branch(NAME, f"not looked at: {refusal.message}")
 
@@ -69,8 +69,8 @@ def describe_funnel(plan: Plan, events: Events, emission: Callable[[], float] = 
 class _Funnel:
     """One query over one stream."""
 
-    def __init__(self, plan: Plan, events: Events, emission: Callable[[], float]) -> None:
-        self.plan, self.emission, self.begun = plan, emission, emission()
+    def __init__(self, plan: Plan, events: Events, clock: Callable[[], float]) -> None:
+        self.plan, self.clock, self.begun = plan, clock, clock()
         self.optimized = matching_alone(plan)
         self.all = list(passed_events(self.optimized, stream_of(self.optimized, events)))
         self.events, self.cut = _looked_at(searched(plan), events)
@@ -83,12 +83,12 @@ class _Funnel:
         self.stopped = list(self._leave_out()) if self._something_is_stopped() else []
 
     def search(self, plan: Plan, until: float) -> Reached | None:
-        if self.emission() - self.begun > until:
+        if self.clock() - self.begun > until:
             return None
         physical = searched(plan)
         pattern_spec = physical.pattern_spec
         block, _ = build_block(physical, stream_of(physical.plan, self.events))
-        return reached_by_partial_matches(pattern_spec, block, lambda: self.emission() - self.begun <= until)
+        return reached_by_partial_matches(pattern_spec, block, lambda: self.clock() - self.begun <= until)
 
     def _something_is_stopped(self) -> bool:
         short = any(self.reached_at(one, self.found) < one.together for one in self.passed if not one.negated)

@@ -1,4 +1,4 @@
-"""Statistics of events at hand: of all where they are few, else of a sample that is the same in every run.
+"""Statistics of events in memory: of all where they are few, else of a sample that is the same in every run.
 
 The sample is made of stretches of neighbouring rows that lie evenly over the stream, because what comes next to what is
 part of the question. The times that events span are taken from all of them.
@@ -40,6 +40,8 @@ from trendloom.runtime.blocks import Stream, build_block, key_codes
 
 MOST_EVENTS = 1 << 17
 STRETCHES = 64
+MOST_KEYS = 1 << 14
+"""Events whose keys are sampled for all queries of a workload."""
 
 
 def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) -> Statistics:
@@ -52,7 +54,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     if events.ticks is None:
         return Statistics(origin, total, types)
     search = choose(_matching(optimize(plan)))
-    stream = _stream(search.plan, plan, events, rows)
+    stream = stream_of(search.plan, events, plan.group_by, rows)
     block, _ = build_block(search, stream)
     first, last = (int(events.ticks.min()), int(events.ticks.max())) if total else (None, None)
     return Statistics(
@@ -78,9 +80,12 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
 
 
 def _matching(plan: Plan) -> Plan:
-    """An optimized plan without what is made of its matches, with the columns that conditions and keys read."""
-    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
-    return scan_needed_columns(bare)
+    """An optimized plan without output, with the columns that conditions and keys read."""
+    return scan_needed_columns(_without_output(plan))
+
+
+def _without_output(plan: Plan) -> Plan:
+    return replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
 
 
 def sampled_rows(total: int, most: int) -> Array:
@@ -119,7 +124,7 @@ def domain_of(
     kind: str, column: str, some: pa.Table, types: Vector, totals: Mapping[str, float], kinds: Mapping[str, Kind]
 ) -> float:
     """How many values a column has in the events of a type, by some rows; `totals`: events of each type in all."""
-    codes = key_codes((column,), Stream(some, kinds, np.zeros(len(some), np.int64))).codes
+    codes = _codes((column,), some, kinds)
     return spread_of(codes[of_type(types, kind)], round(totals.get(kind, 0.0))).distinct
 
 
@@ -130,15 +135,6 @@ def by_type(types: Vector) -> Iterator[tuple[str, int]]:
     values = types.values if types.valid is None else types.values[types.valid]
     counts = np.bincount(values, minlength=len(types.dictionary))
     yield from ((str(name), int(count)) for name, count in zip(types.dictionary, counts, strict=True) if count)
-
-
-def _stream(search: Plan, plan: Plan, events: Events, rows: Array) -> Stream:
-    """The sample, with the columns that matching and grouping read."""
-    assert events.ticks is not None
-    kinds = {column.name: column.kind for column in plan.schema.columns}
-    names = [*search.scan.columns, *(name for name in plan.group_by if name not in search.scan.columns)]
-    table = events.table.select(names).take(pa.array(rows))
-    return Stream(table, kinds, events.ticks[rows], {plan.schema.type: events.types.take(rows)})
 
 
 def _columns(plan: Plan, stream: Stream) -> Iterator[tuple[str, Array]]:
@@ -162,20 +158,21 @@ def _passing(
             yield (first, second), float(tests_hold(tests, block, earlier[same], later[same]).mean())
 
 
-# What is quickly known of events at hand, for all queries of a workload: types, times, and keys of a sample.
+# --------------------------------------------------------------------------- of all queries of a workload, quickly
 #
-# Cost: one pass over the types and the times; for each set of partition attributes the keys of a sample.
-
-
-MOST_KEYS = 1 << 14
-"""Events of which keys are looked at."""
+# Types, times, and keys of a sample. Cost: one pass over the types and the times; for each set of partition attributes
+# the keys of a sample.
 
 
 def spread_in(table: pa.Table, attributes: Attributes, kinds: Mapping[str, Kind]) -> KeySpread:
     """How the rows of a table spread over the values of some columns, of which a sample is looked at."""
     rows = sampled_rows(len(table), MOST_KEYS)
-    some = table.select(list(attributes)).take(rows)
-    return spread_of(key_codes(attributes, Stream(some, kinds, np.zeros(len(rows), np.int64))).codes, len(table))
+    return spread_of(_codes(attributes, table.select(list(attributes)).take(rows), kinds), len(table))
+
+
+def _codes(attributes: Attributes, table: pa.Table, kinds: Mapping[str, Kind]) -> Array:
+    """The codes of the rows of a table by some columns."""
+    return key_codes(attributes, Stream(table, kinds, np.zeros(len(table), np.int64))).codes
 
 
 def statistics_of_stream(events: Events) -> StatisticsOf:
@@ -215,7 +212,7 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
     return known
 
 
-# Statistics of Parquet files without reading a row: what the footers say of row groups.
+# ----------------------------------------------------------------- of Parquet files, by the footers of row groups
 #
 # The number of events is always known; times and types only where every row group has statistics.
 # Cost: O(row groups · columns), and nothing is read that opening the files has not read.
@@ -269,9 +266,10 @@ def _types(files: ParquetFiles, name: str) -> dict[str, float]:
     return counts
 
 
-# How many events pass the conditions on them alone, position by position: the first thing to look at without a match.
+# -------------------------------------------------------------- events that pass the conditions of a position alone
 #
-# Cost: one vectorised pass per condition. No event is sorted, and nothing is matched.
+# The first explanation of a result without matches. Cost: one vectorised pass per condition. No event is sorted, and
+# nothing is matched.
 
 
 @dataclass(frozen=True)
@@ -293,19 +291,24 @@ class Passed:
 
 
 def matching_alone(plan: Plan) -> Plan:
-    """The plan of a query without what is made of its matches: optimized, with the columns that conditions read.
+    """The plan of a query without output, optimized, with the columns that conditions read.
 
     Positions and partitions are those of the query as it was written.
     """
-    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
-    return optimize(bare, without=(count_in_pattern, split_by_equality))
+    return optimize(_without_output(plan), without=(count_in_pattern, split_by_equality))
 
 
-def stream_of(plan: Plan, events: Events) -> Stream:
-    """The events with the columns that matching reads; without their times where these are imprecise."""
+def stream_of(plan: Plan, events: Events, more: tuple[str, ...] = (), rows: Array | None = None) -> Stream:
+    """Some rows (None: all) of the events, with the columns that matching reads, and `more`.
+
+    Where times are imprecise they are left out.
+    """
     kinds = {column.name: column.kind for column in plan.schema.columns}
-    ticks = np.zeros(len(events.types), np.int64) if events.ticks is None else events.ticks
-    return Stream(events.table.select(list(plan.scan.columns)), kinds, ticks, {plan.schema.type: events.types})
+    table, types = events.table.select(list(dict.fromkeys([*plan.scan.columns, *more]))), events.types
+    ticks = np.zeros(len(types), np.int64) if events.ticks is None else events.ticks
+    if rows is not None:
+        table, types, ticks = table.take(pa.array(rows)), types.take(rows), ticks[rows]
+    return Stream(table, kinds, ticks, {plan.schema.type: types})
 
 
 def passed_events(plan: Plan, stream: Stream) -> Iterator[Passed]:

@@ -123,12 +123,12 @@ class TestBounds:
         kinds = np.array(["A", "B", "C", "D"])[np.arange(number) % 4]
         return pa.table({"time": np.arange(number), "type": kinds, "k": np.arange(number) // 100})
 
-    def funnel(self, query: str, events: pa.Table, emission: list[float] | None = None) -> str:
+    def funnel(self, query: str, events: pa.Table, clock: list[float] | None = None) -> str:
         loaded = load(events, Options())
         (parsed,) = queries_of(query)
-        ticks = iter(emission or [])
+        ticks = iter(clock or [])
         plan = bind(parsed, loaded.schema)
-        told = describe_funnel(plan, loaded, lambda: next(ticks, 99.0)) if emission else describe_funnel(plan, loaded)
+        told = describe_funnel(plan, loaded, lambda: next(ticks, 99.0)) if clock else describe_funnel(plan, loaded)
         return "\n".join(draw(told))
 
     def test_of_a_long_stream_its_beginning_is_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -144,7 +144,7 @@ class TestBounds:
 
     def test_without_time_numbers_are_lower_bounds(self) -> None:
         query = "PATTERN SEQ(A a, B b) WHERE b.k > a.k + 100"
-        told = self.funnel(query, self.events(8), emission=[0.0, 0.0, 0.0, 0.0, 0.0])
+        told = self.funnel(query, self.events(8), clock=[0.0, 0.0, 0.0, 0.0, 0.0])
         assert "numbers are lower bounds" in told
         assert "without b.k > a.k + 100  not known: looking would take long" in told
         assert "none was found" in told

@@ -286,16 +286,15 @@ def _first_rows(codes: Any, count: Any) -> Any:
     return rows
 
 
-# Codes of short texts: types and keys are mostly a few words of a few letters, repeated millions of times.
+# -------------------------------------------------------------------------------------------- short texts
 #
-# A text of up to 15 bytes and its length are two machine words, and these are looked up in a small table. Texts that
-# are longer, that differ too much, few of them or some NULL: Arrow encodes them as well as anybody.
-#
-# Cost: O(bytes), about a nanosecond each, and one look-up per text.
+# Types and keys are mostly a few words of a few letters, repeated millions of times. A text of up to 15 bytes and its
+# length are two machine words, and these are looked up in a small table. Arrow encodes texts as fast that are longer,
+# that differ too much, that are few or some NULL. Cost: O(bytes), about a nanosecond each, and one look-up per text.
 
 
 FEWEST = 1 << 18
-"""Texts that are worth it."""
+"""Texts for which this is faster."""
 LONGEST = 15
 """Bytes of a text."""
 MOST = 1 << 12
@@ -305,10 +304,7 @@ SLOTS = 1 << 14
 
 
 def code_short_texts(texts: pa.Array) -> tuple[Ints, pa.Array] | None:
-    """For every text where it stands among the different ones, and these, in the order in which they first appear.
-
-    None: another way is better.
-    """
+    """The code of every text, and the different texts, in the order in which they appear; None: Arrow is faster."""
     if not isinstance(texts, pa.Array) or len(texts) < FEWEST or texts.null_count or not _is_plain(texts.type):
         return None
     _, ends, letters = texts.buffers()

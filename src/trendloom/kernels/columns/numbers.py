@@ -26,13 +26,13 @@ from trendloom.kernels.columns.words import (
     add_limbs_row,
     add_limbs_times,
     add_limbs_unit,
-    add_rows,
+    add_row,
     add_scaled,
     add_scaled_product,
     add_wide,
     add_wide_product,
     clear_limbs,
-    clear_rows,
+    clear_row,
     copy_limbs,
     no_limbs,
 )
@@ -235,7 +235,7 @@ def _clear(a: Any, i: Any) -> Any:
         clear_limbs(a.words, i)
 
     def plain(a: Any, i: Any) -> None:
-        clear_rows(a, i, 1)
+        clear_row(a, i)
 
     return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=pairs, limbs=limbs, scaled=pairs)
 
@@ -275,7 +275,7 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
             add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
 
     def plain(a: Any, i: Any, b: Any, j: Any) -> None:
-        add_rows(a, i, b, j, 1)
+        add_row(a, i, b, j)
 
     return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 

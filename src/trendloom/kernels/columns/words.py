@@ -233,29 +233,31 @@ def no_limbs(words: Array, i: int, lane: int) -> bool:
 WORD = (1 << 64) - 1
 
 
-def add_rows(a: Any, i: int, b: Any, j: int, count: int) -> None:
-    """a[i + r] += b[j + r] for `count` rows r, in all lanes. O(count · lanes · words)."""
-    to, of = slice(i, i + count), slice(j, j + count)
+def add_row(a: Any, i: int, b: Any, j: int) -> None:
+    """a[i] += b[j], in all lanes. O(lanes · words)."""
     if hasattr(a, "value"):
-        a.value[to] += b.value[of]
+        a.value[i] += b.value[j]
     elif hasattr(a, "low"):
-        added = b.low[of]
-        low = a.low[to] + added
-        high = a.high[to] + b.high[of] + (low < added)
-        a.low[to], a.high[to] = low, high
-        np.bitwise_or(a.spill, np.bitwise_or.reduce(high ^ (high << 1), axis=0), out=a.spill)
+        low = a.low[i] + b.low[j]
+        high = a.high[i] + b.high[j] + (low < b.low[j])
+        a.low[i], a.high[i] = low, high
+        a.spill[:] |= high ^ (high << 1)
     elif hasattr(a, "mantissa"):
-        total = a.mantissa[to] + b.mantissa[of]
-        if not a.exponent[to].any() and not b.exponent[of].any() and (np.abs(total) < BIG).all():
-            a.mantissa[to] = total
+        total = a.mantissa[i] + b.mantissa[j]
+        if not a.exponent[i].any() and not b.exponent[j].any() and (np.abs(total) < BIG).all():
+            a.mantissa[i] = total
             return
-        for row in range(count):
-            for lane in range(a.mantissa.shape[1]):
-                add_scaled(a, i + row, lane, b.mantissa[j + row, lane], b.exponent[j + row, lane])
+        for lane in range(a.mantissa.shape[1]):
+            add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
     else:
-        for row in range(count):
-            for lane in range(a.words.shape[1]):
-                put_integer(a, i + row, lane, integer_at(a, i + row, lane) + integer_at(b, j + row, lane), a.spill)
+        for lane in range(a.words.shape[1]):
+            put_integer(a, i, lane, integer_at(a, i, lane) + integer_at(b, j, lane), a.spill)
+
+
+def clear_row(a: Any, i: int) -> None:
+    """a[i] = 0, in all lanes."""
+    for one in a[: 1 if hasattr(a, "words") else 2]:  # the last of some systems is what spilled
+        one[i] = 0
 
 
 def integer_at(a: Any, i: int, lane: int) -> int:
@@ -276,9 +278,3 @@ def put_integer(a: Any, i: int, lane: int, value: int, spill: Any) -> bool:
     else:
         a.words[i, lane] = np.frombuffer(value.to_bytes(8 * words, "little", signed=True), np.uint64)
     return True
-
-
-def clear_rows(a: Any, i: int, count: int) -> None:
-    """a[i + r] = 0 for `count` rows r, in all lanes."""
-    for one in a[: 1 if hasattr(a, "words") else 2]:  # the last of some systems is what spilled
-        one[i : i + count] = 0
