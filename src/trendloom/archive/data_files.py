@@ -28,6 +28,7 @@ from pyarrow import types
 
 from trendloom.archive.commits import SCHEMAS, ArchivedFile, write_whole
 from trendloom.io.events import without_nan
+from trendloom.io.parquet import unpacked_type
 
 READERS = 8
 """Files that are read at the same time."""
@@ -236,12 +237,9 @@ def plain_values(table: pa.Table, keep: Sequence[str] = ()) -> pa.Table:
 
 def plain_type(kind: pa.DataType) -> pa.DataType:
     """One kind of text and of bytes, no dictionaries, moments in UTC."""
-    if types.is_dictionary(kind):
-        return plain_type(kind.value_type)
-    if types.is_large_string(kind) or types.is_string_view(kind) or types.is_null(kind):
+    kind = unpacked_type(kind)
+    if types.is_null(kind):
         return pa.string()
-    if types.is_large_binary(kind) or types.is_binary_view(kind):
-        return pa.binary()
     if types.is_timestamp(kind) and kind.tz is not None:
         return pa.timestamp(kind.unit, "UTC")
     return kind

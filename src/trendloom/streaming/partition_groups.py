@@ -35,6 +35,7 @@ from trendloom.planner.plan import EventFilter
 from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.sharing.groups import kernel_for
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table
+from trendloom.runtime.match_rows import Arranged
 from trendloom.streaming.state import ChunkIndex, EventBuffer, Memory, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery
 
@@ -134,7 +135,8 @@ class GroupStep(EventBuffer):
                 raise found.error
             streaming_query = self.group.streaming_queries[found.query]
             if len(found):
-                batches = streaming_query.rows(stream, block, keys, iter([found]))
+                shown = Arranged(streaming_query.physical, stream, block, keys)
+                batches = streaming_query.rows(shown, iter([found]))
                 yield from ((streaming_query, batch) for batch in batches)
 
 

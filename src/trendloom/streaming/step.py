@@ -24,81 +24,15 @@ from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.contract.matches import Matches
 from trendloom.model.schema import Schema
 from trendloom.runtime.blocks import Stream, build_block, key_codes, since_grain, stream_of_table
+from trendloom.runtime.match_rows import Arranged
 from trendloom.streaming import state as stored_state
 from trendloom.streaming.state import Chunk, ChunkIndex, EventBuffer, Holds, Memory, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 
 
-@dataclass(frozen=True, eq=False)
-class KeyWindows:
-    """Pairs of a key and the start of a window."""
-
-    key: Array
-    start: Array
-
-    def of(self, found: Totals | Matches, block: Block) -> Totals | Matches:
-        """The results of these keys and windows."""
-        if isinstance(found, Totals):
-            key, start = found.key, found.start
-        else:
-            assert found.window_start is not None
-            key, start = block.key[found.first], found.window_start
-        if not len(self.key):
-            return found.take(np.zeros(0, np.int64))
-        width = int(self.key.max()) + 1
-        known = (key < width) & np.isin(start * width + key, self.start * width + self.key)
-        return found.take(np.flatnonzero(known))
-
-
-@dataclass(frozen=True, eq=False)
-class StepInput:
-    """The input of a kernel in a step: a block of events, and summaries, with one numbering of keys."""
-
-    stream: Stream  # events, then a row for each summary
-    keys: Keys
-    block: Block
-    summaries: pa.Table | None
-
-
-def step_input_of(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> StepInput:
-    """Number the keys of events and summaries together."""
-    stream, keys = _with_summaries(streaming_query, events, summaries)
-    count = len(events.ticks)
-    numbered = None if summaries is None else _numbered(streaming_query, summaries, keys.codes[count:])
-    block, _ = build_block(streaming_query.physical, events, replace(keys, codes=keys.codes[:count]))
-    return StepInput(stream, keys, block, numbered)
-
-
-def _with_summaries(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
-    """Events and, after them, one row per summary with its key's columns; and the keys of all these rows."""
-    partition = streaming_query.physical.plan.keys
-    if summaries is None or not len(summaries):
-        return events, key_codes(partition, events)
-    if not partition:
-        rows = len(events.ticks) + len(summaries)
-        return events, Keys(np.zeros(rows, np.int64), 1, np.zeros(1, np.int64), None)
-    table = pa.concat_tables([events.table, summaries.select(list(partition))], promote_options="default")
-    stream = Stream(table, events.kinds, events.ticks)
-    return stream, key_codes(partition, stream)
-
-
-def _numbered(streaming_query: StreamingQuery, summaries: pa.Table, codes: Array) -> pa.Table:
-    """Summaries with the numbers of their keys in place of the values."""
-    return summaries.drop_columns(list(streaming_query.physical.plan.keys)).append_column(KEY, pa.array(codes))
-
-
-def valued(streaming_query: StreamingQuery, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
-    """Summaries with the values of their keys in place of the numbers."""
-    rows = pa.array(keys.rows[made[KEY].to_numpy()])
-    made = made.drop_columns([KEY])
-    for name in streaming_query.physical.plan.keys:
-        made = made.append_column(streaming_query.schema.field(name), stream.table[name].take(rows))
-    return made
-
-
 @dataclass
 class QueryStep(EventBuffer):
-    """A step under way. `rows` gives out results and at its end writes the state; then the counts are right."""
+    """A step under way. `rows` returns results and at its end writes the state; then the counts are right."""
 
     streaming_query: StreamingQuery
     memory: Memory
@@ -175,20 +109,21 @@ class QueryStep(EventBuffer):
         read = self._certain(watermark)
         join = len(self.index.of(Holds.SUMMARIES)) > stored_state.MOST_CHUNKS
         summaries = self._summaries() if join or self.closes() <= watermark else None
-        step_input = step_input_of(streaming_query, read.events, summaries)
-        stream, keys, block = step_input.stream, step_input.keys, step_input.block
-        results, state = kernel.step(kernel.load(step_input.summaries, self.index.before), block, watermark)
-        yield from streaming_query.rows(stream, block, keys, results)
+        shown, numbered = _arranged(streaming_query, read.events, summaries)
+        results, state = kernel.step(kernel.load(numbered, self.index.before), shown.block, watermark)
+        yield from streaming_query.rows(shown, results)
         kept = kernel.kept(state)
         if kept is not None:
-            self._thin_out(read, block.row[kept])
+            self._thin_out(read, shown.block.row[kept])
         if join:
             self.drop(list(self.index.of(Holds.SUMMARIES)))
         made = kernel.dump(state, whole=join)
         if made is not None:
             assert self.emission.pane is not None
             self.write(
-                Holds.SUMMARIES, valued(streaming_query, stream, keys, made), made[PANE].to_numpy() * self.emission.pane
+                Holds.SUMMARIES,
+                _with_key_values(streaming_query, shown, made),
+                made[PANE].to_numpy() * self.emission.pane,
             )
 
     def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
@@ -198,13 +133,14 @@ class QueryStep(EventBuffer):
         known = sum(map(len, tables))
         events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
         needed = np.flatnonzero(events.ticks >= self.needed_from)
-        step_input = step_input_of(self.streaming_query, rows_of_stream(events, needed), self._summaries())
+        shown, summaries = _arranged(self.streaming_query, rows_of_stream(events, needed), self._summaries())
         new = needed >= known
-        which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
-        touched = KeyWindows(step_input.keys.codes[: len(needed)][new][which], start)
-        _, state = kernel.step(kernel.load(step_input.summaries, self.index.before), step_input.block, None)
-        results = (touched.of(found, step_input.block) for found in kernel.finish(state))
-        yield from self.streaming_query.rows(step_input.stream, step_input.block, step_input.keys, results)
+        times = events.ticks[needed][new]
+        which, start = windows_of(times, times, plan.window)
+        key = shown.keys.codes[: len(needed)][new][which]
+        _, state = kernel.step(kernel.load(summaries, self.index.before), shown.block, None)
+        results = (_of_windows(found, shown.block, key, start) for found in kernel.finish(state))
+        yield from self.streaming_query.rows(shown, results)
 
     def _certain(self, watermark: int) -> _ReadChunks:
         """The events that are certain and still needed."""
@@ -266,6 +202,50 @@ def rows_of_stream(stream: Stream, rows: Array) -> Stream:
     """Some events of a stream."""
     intervals = None if stream.intervals is None else stream.intervals.take(rows)
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows], intervals=intervals)
+
+
+def _arranged(
+    streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None
+) -> tuple[Arranged, pa.Table | None]:
+    """The events sorted for the kernel, and the summaries with numbers in place of the values of their keys.
+
+    Keys of both have one numbering: the stream has a row for each summary after those of the events.
+    """
+    partition, count, stream = streaming_query.physical.plan.keys, len(events.ticks), events
+    if summaries is None or not len(summaries):
+        keys = key_codes(partition, events)
+    elif not partition:
+        keys = Keys(np.zeros(count + len(summaries), np.int64), 1, np.zeros(1, np.int64), None)
+    else:
+        table = pa.concat_tables([events.table, summaries.select(list(partition))], promote_options="default")
+        stream = Stream(table, events.kinds, events.ticks)
+        keys = key_codes(partition, stream)
+    if summaries is not None:
+        summaries = summaries.drop_columns(list(partition)).append_column(KEY, pa.array(keys.codes[count:]))
+    block, _ = build_block(streaming_query.physical, events, replace(keys, codes=keys.codes[:count]))
+    return Arranged(streaming_query.physical, stream, block, keys), summaries
+
+
+def _with_key_values(streaming_query: StreamingQuery, shown: Arranged, summaries: pa.Table) -> pa.Table:
+    """Summaries with the values of their keys in place of the numbers."""
+    rows = pa.array(shown.keys.rows[summaries[KEY].to_numpy()])
+    summaries = summaries.drop_columns([KEY])
+    for name in streaming_query.physical.plan.keys:
+        summaries = summaries.append_column(streaming_query.schema.field(name), shown.stream.table[name].take(rows))
+    return summaries
+
+
+def _of_windows(found: Totals | Matches, block: Block, key: Array, start: Array) -> Totals | Matches:
+    """The results of some windows: pairs of a key and the start."""
+    if isinstance(found, Totals):
+        keys, starts = found.key, found.start
+    else:
+        assert found.window_start is not None
+        keys, starts = block.key[found.first], found.window_start
+    if not len(key):
+        return found.take(np.zeros(0, np.int64))
+    width = int(key.max()) + 1
+    return found.take(np.flatnonzero((keys < width) & np.isin(starts * width + keys, start * width + key)))
 
 
 def _checked(streaming_query: StreamingQuery, index: ChunkIndex, buckets: int) -> ChunkIndex:

@@ -15,7 +15,6 @@ import pyarrow as pa
 from trendloom.errors import RunError
 from trendloom.frontend.tql.printer import write
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import FROM_EVENTS, Kernel
 from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
@@ -30,7 +29,6 @@ from trendloom.planner.live import live_kernel, refuse_early
 from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregates import finish_aggregates, merge_partials
-from trendloom.runtime.blocks import Stream
 from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.result_builder import BOUND, bound_events, partial_table, rank_together, row_batches
@@ -133,10 +131,9 @@ class StreamingQuery:
             parts += [["exact", *decimals]] if decimals else []  # earlier versions added them up as doubles
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
-    def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+    def rows(self, shown: Arranged, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
         """Results of the kernel as rows, or as parts where buckets have parts only; none that might lack events."""
-        results = self._whole(block, results)
-        shown = Arranged(self.physical, stream, block, keys)
+        results = self._whole(shown.block, results)
         if not self.physical.aggregates:
             size = 0
             for matches in results:
