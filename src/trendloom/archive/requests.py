@@ -1,4 +1,4 @@
-"""Requests to archive, the commits of one, and the reports of its tasks: the same for both engines.
+"""Requests to archive, the commits of a request, and the reports of its tasks: the same for both engines.
 
 Events come in by one commit, and the rows of every query by one of their own: the same events may be archived again
 with other queries. What is archived again under the same name replaces itself; what was put together with others since

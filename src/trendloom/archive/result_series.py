@@ -1,8 +1,8 @@
 """How the rows of a query become a series in an archive: when each row is, what its partition is, what it measures.
 
-A row of a window is at the window's end; a row of a match is at the first time that RETURN gives out, or at the last of
-its events where it gives out all of them. Rows that say nothing of when they are cannot be drawn over time, nor kept by
-chunk: such a query is refused, with the way out.
+A row of a window is at the window's end; a row of a match is at the first time that RETURN has, or at the last of its
+events where it returns all of them. Rows without any time cannot be drawn over time, nor kept by chunk: such a query is
+refused, with the way out.
 """
 
 from __future__ import annotations

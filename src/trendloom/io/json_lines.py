@@ -35,7 +35,7 @@ class Number(str):
 
 
 _LOOKED_AT = 1 << 16
-"""Bytes of the beginning that are looked at to find members that are text."""
+"""Bytes of the beginning that are parsed to find members that are text."""
 
 _HINT = "JSON lines hold one object in each line"
 

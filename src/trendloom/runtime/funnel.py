@@ -4,7 +4,7 @@ Partial matches are grown over the events (`kernels.match.reached_events`), unde
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
-Cost: bounded. Of a stream that is too long its first partitions are looked at, or the beginning of the first one; a
+Cost: bounded. Of a stream that is too long its first partitions are searched, or the beginning of the first one; a
 search that takes longer than its share of time gives a lower bound, and the rest is left out. The output says
 which.
 """
@@ -224,7 +224,7 @@ def searched(plan: Plan) -> Physical:
     return choose(matching_alone(plan))
 
 
-# ------------------------------------------------------------------------------------------- looked at
+# ------------------------------------------------------------------------------------- events that are searched
 
 
 def _looked_at(physical: Physical, events: Events) -> tuple[Events, str]:

@@ -46,7 +46,7 @@ def naming_the_way_out() -> Iterator[None]:
 
 
 def refuse_floods(physical: Physical, expected: Expected | None, *, limited: bool) -> None:
-    """Refuse to try or to give out more results than allowed, before anything is built; `limited`: few are wanted."""
+    """Refuse to try or to return more results than allowed, before anything is built; `limited`: by an option."""
     if expected is None or expected.number <= physical.limits.trends or (limited and expected.stoppable):
         return
     if expected.tried is not None:
@@ -60,7 +60,7 @@ def refuse_floods(physical: Physical, expected: Expected | None, *, limited: boo
 
 
 def too_many(physical: Physical, number: str) -> RunError:
-    """The refusal to give out so many."""
+    """The refusal to return so many matches."""
     return RunError(
         f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
         hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "

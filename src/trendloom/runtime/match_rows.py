@@ -93,7 +93,7 @@ MOST_BITS = 31
 
 
 def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
-    """The order in which rows are given out: by window, partition, first and last event, then discovery.
+    """The order in which rows are returned: by window, partition, first and last event, then discovery.
 
     `partition_of`: the number of each key's partition, where these have several keys.
     None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
@@ -126,7 +126,7 @@ def _order_by(matches: Matches, sort_by: list[Array]) -> Array | None:
 def order_of_added(
     block: Block, matches: Matches, added: Sequence[ResultColumn], *, overall: bool = False
 ) -> Array | None:
-    """The order in which rows are given out by columns that the kernel adds: by window, partition and these columns.
+    """The order in which rows are returned by columns that the kernel adds: by window, partition and these columns.
 
     `overall`: partitions do not matter. None: as they are.
     """
@@ -137,7 +137,7 @@ def order_of_added(
 
 
 def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
-    """The same where a partition has several keys: events of these are told apart by their times alone."""
+    """The same where a partition has several keys: events of these are ordered by their times alone."""
     first, last = matches.first, matches.last
     sort_by = [block.time[last], block.time[first], partition_of[block.key[first]]]
     if matches.window_start is not None:

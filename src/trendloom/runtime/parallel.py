@@ -60,11 +60,11 @@ class Portion:
     events: Array | None = None
 
     def start(self, kernel: Kernel[Any, Any]) -> Any:
-        """A state in which everything before was given out."""
+        """A state in which everything before was returned."""
         return kernel.start() if self.before is None else kernel.load(None, self.before)
 
     def results(self, kernel: Kernel[Any, Any], state: Any, on_progress: OnProgress | None) -> Iterator[Any]:
-        """What this part gives out, in numbers of the whole block."""
+        """The results of this part, in numbers of the whole block."""
         if self.until is None:
             found = kernel.finish(state, on_progress)
         else:

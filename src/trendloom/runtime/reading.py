@@ -71,7 +71,7 @@ def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
 def load_needed(queries: tuple[Query, ...], source: object, options: Options) -> Events:
     """Read and check a stream, of Parquet only the columns that the queries name.
 
-    Rows of TRENDS give out all of them, and all that events hold decides between matches of equal scores.
+    Rows of TRENDS have all of them, and matches of equal scores are ordered by all values of their events.
     """
     found = opened(source, options)
     whole_events = any(isinstance(query.returns, Trends) or query.rank_by is not None for query in queries)

@@ -165,7 +165,7 @@ def _passing(
 
 
 def spread_in(table: pa.Table, attributes: Attributes, kinds: Mapping[str, Kind]) -> KeySpread:
-    """How the rows of a table spread over the values of some columns, of which a sample is looked at."""
+    """How the rows of a table spread over the values of some columns, by a sample of them."""
     rows = sampled_rows(len(table), MOST_KEYS)
     return spread_of(_codes(attributes, table.select(list(attributes)).take(rows), kinds), len(table))
 

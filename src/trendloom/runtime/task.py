@@ -259,7 +259,7 @@ class GroupResults:
     def partial(self, query: int, *, progress: Progress | None = None, keep: Keep | None = None) -> pa.Table | None:
         """The measures of an aggregating query; None where there is no match.
 
-        `keep` picks the results to give out where others belong to another task.
+        `keep` picks the results to return where others belong to another task.
         """
         with naming_the_way_out():
             return partial_table(self.arranged(query), self.of(query), keep=keep, progress=progress)

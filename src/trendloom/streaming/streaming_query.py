@@ -89,7 +89,7 @@ class StreamingQuery:
 
     @property
     def in_parts(self) -> bool:
-        """Whether what buckets give out has to meet: they add up parts of groups, or rank the best of each together."""
+        """Whether results of buckets are combined: parts of groups are added up, or the best of each ranked again."""
         return self.adds_up or self.physical.plan.ranks_across_keys
 
     @property

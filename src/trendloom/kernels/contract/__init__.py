@@ -48,7 +48,7 @@ FROM_EVENTS = (ADDED_UP, FOUND)
 
 
 class Divisible(Flag):
-    """By what the events of a block may be divided, so that parts are looked at apart."""
+    """By what the events of a block may be divided, so that a kernel can run on the parts."""
 
     NOT_AT_ALL = 0
     BY_KEY = auto()
@@ -217,7 +217,7 @@ class Kernel(Protocol[State, Result]):
 
     @property
     def divisible(self) -> Divisible:
-        """Whether keys, or stretches of time, can be looked at apart."""
+        """By what the events may be divided: by keys, or by stretches of time."""
         ...
 
     @property
