@@ -22,7 +22,7 @@ from benchmarks.harness.memory import peak_memory, reset_peak, run_apart
 from benchmarks.harness.planned import planned
 from benchmarks.harness.report import Report, Result
 from trendloom.kernels.aggregate.kernel import AggregationKernel
-from trendloom.kernels.contract.totals import Amounts
+from trendloom.kernels.contract.aggregates import Amounts
 
 QUERY = "RETURN COUNT(*) PATTERN SEQ(A+, B) WITHIN 1000000000 s SLIDE 1000000000 s"
 MOST_GROWTH = 0.05

@@ -16,15 +16,15 @@ from trendloom.io.events import prepare as prepare_events
 from trendloom.kernels.aggregate import measures as jobs
 from trendloom.kernels.aggregate.measures import Addends, Spans, spans_of
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.logical.bind import bind
 from trendloom.optimizer import CostedRule, Rule, optimize
 from trendloom.planner.algorithms import two_steps
 from trendloom.planner.plan import Physical, choose
 from trendloom.planner.request import Choice, PlanningRequest
 from trendloom.runtime import task
-from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.statistics import statistics_of_stream
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from benchmarks.baselines.imprecise_confidences import Signatures as Expected
 from benchmarks.harness.planned import planned
-from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.columns.block import IntervalBlock, with_intervals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of
 from trendloom.kernels.uncertain.kernel import signatures_of

@@ -37,7 +37,7 @@ from trendloom.engines.answers import Answer, table_of
 from trendloom.frontend.tree import Query
 from trendloom.io.events import Events
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.logical.bind import bind
 from trendloom.logical.statistics import StatisticsOf, nothing_known
@@ -48,13 +48,13 @@ from trendloom.planner.plan import Physical
 from trendloom.planner.sharing.groups import SharedGroup, SharingQuestion, Way, question_of, with_queries_apart
 from trendloom.planner.sharing.queries import counted_query
 from trendloom.planner.workload import PhysicalWorkload, QueryGroup, group_of_one
-from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared, Stream, build_block
-from trendloom.runtime.equal_times import Ties
 from trendloom.runtime.parallel import Run
 from trendloom.runtime.planning import plan_query, planned
 from trendloom.runtime.reading import for_queries, load_needed, queries_of
+from trendloom.runtime.statistics import statistics_of_stream
 from trendloom.runtime.task import GroupResults
+from trendloom.runtime.warnings import Ties
 
 ONE_BY_ONE, UNSHARED, SWEPT_APART = "one by one", "unshared", "swept apart"
 A_SEQ, TWO_STEPS, SHARED = "A-Seq", "two steps", "shared"

@@ -28,8 +28,8 @@ from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.groups import SharingQuestion
 from trendloom.planner.sharing.queries import seconds_of_sweep
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared
+from trendloom.runtime.statistics import statistics_of_stream
 
 QUERIES, LENGTH = 180, 10
 FEW_QUERIES, FEW_EVENTS = 20, 10_000

@@ -43,9 +43,8 @@ def test_a_forecast_comes_true(kind: str, monkeypatch: pytest.MonkeyPatch) -> No
             assume(False)
             raise
         forecasts: list[Expected] = []
-        rows = sum(
-            len(b) for b in task.rows(task.show(physical, stream_of(physical, events)), foreseen=forecasts.append)
-        )
+        shown = task.show(physical, stream_of(physical, events))
+        rows = sum(len(b) for b in task.rows(shown, callbacks=task.RowCallbacks(foreseen=forecasts.append)))
         for one in forecasts:
             assert rows == one.number if one.exact else rows <= one.number, f"{one}, {rows} rows: {case.query}"
             exact, bounds = exact + one.exact, bounds + (not one.exact)

@@ -22,10 +22,10 @@ from trendloom.logical.bind import bind
 from trendloom.logical.display import draw
 from trendloom.options import Options
 from trendloom.planner.inspection import remembered
-from trendloom.runtime.analysis.funnel import describe_funnel, searched
-from trendloom.runtime.analysis.position_counts import stream_of
 from trendloom.runtime.blocks import build_block
+from trendloom.runtime.funnel import describe_funnel, searched
 from trendloom.runtime.reading import load, queries_of
+from trendloom.runtime.statistics import stream_of
 
 EXAMPLES = amount(25)
 KNOBS = {

@@ -23,7 +23,7 @@ from trendloom.engines.reference.answers import plain_rows, table_of_rows
 from trendloom.errors import BindError, PlanError
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import Events
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.uncertain.confidence.confidence import exact_confidence
 from trendloom.kernels.uncertain.kernel import ImpreciseKernel, signatures_of
 from trendloom.logical.bind import bind

@@ -23,7 +23,7 @@ from trendloom.logical.plan import Plan
 from trendloom.optimizer import COSTED_RULES, RULES, CostedRule, Rule, optimize
 from trendloom.optimizer.short_cut_predicates import can_be_cut
 from trendloom.planner.plan import choose
-from trendloom.runtime.analysis.statistics import statistics_of_stream
+from trendloom.runtime.statistics import statistics_of_stream
 
 CASES = 500
 EVERY_RULE: tuple[Rule | CostedRule, ...] = (*RULES, *COSTED_RULES)

@@ -15,7 +15,7 @@ from tests.property.amounts import amount, at_least, thorough
 
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared import CountedQuery, CountedStep, SharedSteps, StepMeasure
 from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import merge_queries

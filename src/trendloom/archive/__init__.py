@@ -6,9 +6,9 @@ What it holds is what its commits list (`commits`); `archive` reads it, `writing
 from __future__ import annotations
 
 from trendloom.archive.archive import Archive, TypeSummary, create_archive, open_archive
+from trendloom.archive.catalog import ArchivedQuery, save_monitor, save_query
 from trendloom.archive.commits import ArchivedFile
 from trendloom.archive.partitions import PartitionRows, dimensions_of_events
-from trendloom.archive.queries import ArchivedQuery, save_monitor, save_query
 from trendloom.archive.upkeep import compact, drop_older, keep_to_retention
 from trendloom.archive.writing import write_events, write_results
 

@@ -1,9 +1,9 @@
 """An opened archive: events by type and time, rows of queries, partitions; what its commits said when it was opened.
 
-The view does not change while others write. Where somebody compacts the archive in between, a file of the view may be
-gone: the question is then asked again, once, of the archive as it is. A file that is damaged is named in a warning and
+The view does not change while others write. Where the archive is compacted in between, a file of the view may be
+gone: it is then read again, once, as it is. A file that is damaged is named in a warning and
 left out; nothing is ever deleted for it.
-Cost of opening: the commits, and a look at the size of each file. Files are opened when something is asked.
+Cost of opening: the commits, and a look at the size of each file. Files are opened when rows are read.
 """
 
 from __future__ import annotations
@@ -17,12 +17,19 @@ from typing import Any, TypeVar
 
 import pyarrow as pa
 
+from trendloom.archive.catalog import (
+    AT,
+    ArchivedQuery,
+    ArchiveSettings,
+    agree_on_settings,
+    read_monitors,
+    read_queries,
+    read_settings,
+    settings_for,
+)
 from trendloom.archive.commits import EVENTS, KINDS, PARTITIONS, RESULTS, ArchivedFile, Log, read_log
+from trendloom.archive.data_files import MissingFileError, RowSelection, joint_columns, read_files, schema_of_file
 from trendloom.archive.partitions import FIRST, LAST, POINTS, PartitionRows, table_of_partitions
-from trendloom.archive.queries import AT, ArchivedQuery, read_monitors, read_queries
-from trendloom.archive.reading import MissingFileError, RowSelection, read_files, schema_of_file
-from trendloom.archive.schemas import joint_columns
-from trendloom.archive.settings import ArchiveSettings, agree_on_settings, read_settings, settings_for
 from trendloom.errors import ArchiveWarning, DataError, OptionError, did_you_mean
 from trendloom.model.time import TimeAxis
 
@@ -103,12 +110,12 @@ class Archive:
     ) -> pa.Table:
         """Events of a type with a time in [low, high), in the order of time: their time, then these attributes."""
 
-        def ask(archive: Archive) -> pa.Table:
+        def read(archive: Archive) -> pa.Table:
             files = archive._named(EVENTS, type_, "type")
             schema = archive._chosen(files, [archive.time], columns, f"events of type '{type_}'")
             return archive._read(files, schema, RowSelection(archive.time, low, high))
 
-        return self._asked(ask)
+        return self._retried(read)
 
     def stream(
         self,
@@ -137,7 +144,7 @@ class Archive:
     ) -> pa.Table:
         """Rows of a query with `at` in [low, high), in its order; of one partition, if it is given."""
 
-        def ask(archive: Archive) -> pa.Table:
+        def read(archive: Archive) -> pa.Table:
             known = archive._query(query)
             _refuse_other_keys(known, partition or {})
             files = archive._named(RESULTS, query)
@@ -146,12 +153,12 @@ class Archive:
             schema = archive._chosen(files, [AT], None, f"rows of query '{query}'")
             return archive._read(files, schema, RowSelection(AT, low, high, dict(partition or {})))
 
-        return self._asked(ask)
+        return self._retried(read)
 
     def partitions(self, query: str) -> pa.Table:
         """One row per partition of a query's rows: its attributes, its dimensions, `first`, `last` and `points`."""
 
-        def ask(archive: Archive) -> pa.Table:
+        def read(archive: Archive) -> pa.Table:
             known = archive._query(query)
             files = archive._named(RESULTS, query)
             if not files:
@@ -160,7 +167,7 @@ class Archive:
             rows = archive._read(files, schema, RowSelection(AT))
             return table_of_partitions(rows, archive._partition_rows(known), known.keys, AT)
 
-        return self._asked(ask)
+        return self._retried(read)
 
     def leave_out(self, path: str, problem: str) -> None:
         """Note that a file is damaged and was left out; a warning says so, once."""
@@ -171,14 +178,14 @@ class Archive:
 
     # ---------------------------------------------------------------------------------------------- inside
 
-    def _asked(self, ask: Callable[[Archive], _Answer]) -> _Answer:
+    def _retried(self, read: Callable[[Archive], _Answer]) -> _Answer:
         """The answer; where a file has vanished since the archive was opened, that of the archive as it is."""
         try:
-            return ask(self)
+            return read(self)
         except MissingFileError:
             pass
         try:
-            return ask(open_archive(self.root))
+            return read(open_archive(self.root))
         except MissingFileError as gone:
             raise DataError(
                 f"the archive {self.root} changes while it is read: {gone} was there a moment ago", hint="ask again"

@@ -1,8 +1,8 @@
-"""What an archive holds: the files that its commits list, and no others.
+"""What an archive holds: the files that its commits list, and no others; and the locks of its writers.
 
 A commit is one small file of JSON that is written last, by a rename. So a crash leaves files that no commit lists,
-which do not exist for anybody, and never half of anything. A commit of the same name replaces the one before. One that
-takes over the files of others (compaction, retention) says whose: they are dead from that moment on, whether their
+which are not part of the archive, and never half of anything. A commit of the same name replaces the one before. One
+that takes over the files of others (compaction, retention) says whose: they are dead from that moment on, whether their
 files of JSON are gone already or not.
 
 A stream does its last batch again after a crash, so the newest commit of each stream is never taken over. Of streams it
@@ -12,24 +12,19 @@ Cost: opening reads every commit once; compaction keeps them few.
 
 from __future__ import annotations
 
+import fcntl
 import hashlib
 import json
 import os
 import secrets
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 from urllib.parse import quote
 
-from trendloom.errors import DataError
-
-# Where things lie in an archive, and how names become names of files.
-#
-# Types, queries and commits may be called anything, so their names are percent-quoted in paths, as Hive and Spark do
-# it, and cut with a hash where they are too long for a file system. Paths are for people and other readers: what a
-# file holds is said by the commit that lists it, under its real name.
-
+from trendloom.errors import DataError, RunError
 
 EVENTS, RESULTS, PARTITIONS = "events", "results", "partitions"
 KINDS = (EVENTS, RESULTS, PARTITIONS)
@@ -44,7 +39,11 @@ LONGEST = 150
 
 
 def quoted(name: str) -> str:
-    """A name as a part of a path: never empty, hidden, or a step upwards."""
+    """A name as a part of a path: never empty, hidden, or a step upwards.
+
+    Types, queries and commits may be called anything, so their names are percent-quoted, as Hive and Spark do it, and
+    cut with a hash where they are too long for a file system. The commit that lists a file has its real names.
+    """
     text = quote(name, safe="")
     text = "%2E" + text[1:] if text.startswith(".") else text or "%"
     if len(text) <= LONGEST:
@@ -74,7 +73,7 @@ def write_whole(path: Path, content: bytes) -> None:
 
 
 PATIENCE = 5
-"""So many times commits are listed again where one vanishes between listing and reading: somebody took it over."""
+"""So many times commits are listed again where one vanishes between listing and reading: another took it over."""
 
 
 @dataclass(frozen=True)
@@ -135,9 +134,9 @@ def stream_commit(stream: str, batch: int) -> str:
 
 def write_commit(root: Path, commit: Commit) -> None:
     """From now on the files are in the archive."""
-    told = asdict(commit)
-    told["replaces"] = {"names": sorted(commit.replaces.names), "streams": dict(commit.replaces.streams)}
-    write_whole(commit_path(root, commit.name), (json.dumps(told, separators=(",", ":")) + "\n").encode())
+    content = asdict(commit)
+    content["replaces"] = {"names": sorted(commit.replaces.names), "streams": dict(commit.replaces.streams)}
+    write_whole(commit_path(root, commit.name), (json.dumps(content, separators=(",", ":")) + "\n").encode())
 
 
 @dataclass(frozen=True)
@@ -187,22 +186,18 @@ def _read_all(root: Path) -> tuple[list[Commit], tuple[str, ...]] | None:
     return commits, tuple(damaged)
 
 
-def _commit(told: dict[str, Any]) -> Commit:
-    replaces = Replaced(frozenset(told["replaces"]["names"]), told["replaces"]["streams"])
-    files = tuple(file_of(one) for one in told["files"])
-    return Commit(told["name"], files, told["stream"], told["batch"], replaces)
+def _commit(content: dict[str, Any]) -> Commit:
+    replaces = Replaced(frozenset(content["replaces"]["names"]), content["replaces"]["streams"])
+    files = tuple(file_of(one) for one in content["files"])
+    return Commit(content["name"], files, content["stream"], content["batch"], replaces)
 
 
-def file_of(told: dict[str, Any]) -> ArchivedFile:
+def file_of(content: dict[str, Any]) -> ArchivedFile:
     """A file as a commit, or the report of a task, lists it."""
-    found = ArchivedFile(**{**told, "varying": tuple(told["varying"])})
+    found = ArchivedFile(**{**content, "varying": tuple(content["varying"])})
     if found.kind not in KINDS or Path(found.path).is_absolute() or ".." in Path(found.path).parts:
         raise ValueError(f"not a file of an archive: {found.path}")
     return found
-
-
-def file_to_json(file: ArchivedFile) -> dict[str, Any]:
-    return asdict(file)
 
 
 def newest_batches(commits: Iterable[Commit]) -> dict[str, int]:
@@ -212,3 +207,67 @@ def newest_batches(commits: Iterable[Commit]) -> dict[str, int]:
         if commit.stream is not None and commit.batch is not None:
             newest[commit.stream] = max(commit.batch, newest.get(commit.stream, commit.batch))
     return newest
+
+
+# -------------------------------------------------------------------------------------------------- locks
+#
+# A commit that is written again removes the files that earlier attempts have left: of two writers of one commit each
+# would remove the files that the other lists. So a commit has one writer at a time, and the second one is refused.
+# Locks are those of the operating system (`flock`): they end with the process that holds them, however it ends, and a
+# file of a lock that is left behind locks nothing.
+
+
+@contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Hold the lock of a file, once it is free."""
+    with path.open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def sole_writer(root: Path, commits: Iterable[str]) -> Iterator[None]:
+    """Hold the locks of commits, by name; refuse where a process or thread is writing one of them."""
+    with ExitStack() as held:
+        for commit in sorted(set(commits)):
+            held.enter_context(_locked_commit(root / f".{quoted(commit)}.lock", commit))
+        yield
+
+
+@contextmanager
+def _locked_commit(path: Path, commit: str) -> Iterator[None]:
+    with _opened_and_locked(path, commit) as lock:
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        try:
+            yield
+        finally:
+            path.unlink(missing_ok=True)
+
+
+def _opened_and_locked(path: Path, commit: str) -> IO[str]:
+    """The file with its lock. A holder removes the file at its end; one that was opened before is opened anew."""
+    while True:
+        lock = path.open("a+")
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            lock.seek(0)
+            holder = lock.read().strip()
+            lock.close()
+            by = f"process {holder}" if holder else "another process"
+            raise RunError(
+                f"commit '{commit}' is being written into the archive {path.parent} by {by}",
+                hint="wait until it has ended, or give these events another name of a commit",
+            ) from None
+        if _is_at(lock, path):
+            return lock
+        lock.close()
+
+
+def _is_at(file: IO[str], path: Path) -> bool:
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from trendloom.archive.schemas import joint_columns, plain_values, with_all_columns
+from trendloom.archive.data_files import joint_columns, plain_values, with_all_columns
 
 FIRST, LAST, POINTS = "first", "last", "points"
 MEASURES = (FIRST, LAST, POINTS)
@@ -39,17 +39,21 @@ def dimensions_of_events(events: pa.Table, keys: Sequence[str], candidates: Sequ
     """The dimensions that these events of a query show; rows have no measures yet."""
     if not len(events):
         return PartitionRows(events.select(list(keys)))
-    found = [(name, how) for name in candidates for how in (LEAST, MOST)]
-    grouped = plain_values(events.select(list(dict.fromkeys([*keys, *candidates]))), keep=keys)
-    found = [(name, how) for name, how in found if name in grouped.column_names]
-    return steady_columns(_grouped(grouped, keys, found), keys, [name for name, how in found if how == LEAST])
+    plain = plain_values(events.select(list(dict.fromkeys([*keys, *candidates]))), keep=keys)
+    names = [name for name in candidates if name in plain.column_names]
+    return _steady_columns(_grouped(plain, keys, _bounds_of(names)), keys, names)
 
 
-def steady_columns(grouped: pa.Table, keys: Sequence[str], candidates: Sequence[str]) -> PartitionRows:
+def _bounds_of(names: Sequence[str]) -> list[tuple[str, str]]:
+    """The least and the greatest value of columns, as what is computed of groups."""
+    return [(name, how) for name in names for how in (LEAST, MOST)]
+
+
+def _steady_columns(grouped: pa.Table, keys: Sequence[str], candidates: Sequence[str]) -> PartitionRows:
     """Of the least and greatest values by partition: the columns in which these are the same."""
     steady, varying = {}, []
     for name in candidates:
-        least, most = (grouped.column(of_group(name, how)) for how in (LEAST, MOST))
+        least, most = (grouped.column(_of_group(name, how)) for how in (LEAST, MOST))
         if not pc.all(pc.equal(least, most), min_count=0).as_py():
             varying.append(name)
         elif least.null_count < len(least):
@@ -61,7 +65,7 @@ def steady_columns(grouped: pa.Table, keys: Sequence[str], candidates: Sequence[
 
 
 def candidates_for_dimensions(schema: pa.Schema, left_out: Iterable[str], named: Sequence[str]) -> list[str]:
-    """Columns that may be dimensions: texts, and those that somebody named."""
+    """Columns that may be dimensions: texts, and those that were named."""
     without = set(left_out)
     return [one.name for one in schema if one.name not in without and (one.name in named or _is_text(one.type))]
 
@@ -81,11 +85,11 @@ def table_of_partitions(rows: pa.Table, parts: Sequence[PartitionRows], keys: Se
     """Partitions that have rows, in order: attributes, dimensions, the first and last time, the number of points."""
     measured = _grouped(rows.select([*keys, at]), keys, [(at, LEAST), (at, MOST), (at, "count")])
     measured = measured.rename_columns([*keys, *MEASURES])
-    asked = [(FIRST, LEAST), (LAST, MOST), (POINTS, "sum")]
-    found, grouped = _merged([PartitionRows(measured), *parts], keys, asked)
+    computed = [(FIRST, LEAST), (LAST, MOST), (POINTS, "sum")]
+    found, grouped = _merged([PartitionRows(measured), *parts], keys, computed)
     table = found.table
-    for name, how in asked:
-        table = table.append_column(name, grouped.column(of_group(name, how)))
+    for name, how in computed:
+        table = table.append_column(name, grouped.column(_of_group(name, how)))
     table = table.filter(pc.greater(pc.fill_null(table.column(POINTS), 0), 0))
     return table.sort_by([(name, "ascending") for name in (*keys, FIRST)])
 
@@ -100,7 +104,7 @@ def news_of_partitions(seen: PartitionRows, now: PartitionRows, keys: Sequence[s
         [pa.repeat(pa.scalar(at, pa.int8()), len(one)) for at, one in ((0, before), (1, whole.table))]
     )
     found = _grouped(both.append_column(NUMBER, number), names, [(NUMBER, LEAST)])
-    fresh = found.filter(pc.equal(found.column(of_group(NUMBER, LEAST)), 1)).select(names)
+    fresh = found.filter(pc.equal(found.column(_of_group(NUMBER, LEAST)), 1)).select(names)
     varying = tuple(sorted({*whole.varying} - {*seen.varying}))
     if varying and not len(fresh):
         fresh = whole.table.slice(0, 1)  # a file needs a row to be listed
@@ -108,11 +112,11 @@ def news_of_partitions(seen: PartitionRows, now: PartitionRows, keys: Sequence[s
 
 
 def _merged(
-    parts: Sequence[PartitionRows], keys: Sequence[str], asked: list[tuple[str, str]]
+    parts: Sequence[PartitionRows], keys: Sequence[str], computed: list[tuple[str, str]]
 ) -> tuple[PartitionRows, pa.Table]:
-    """The dimensions of all parts by partition, and what is asked beside them of the first part."""
+    """The dimensions of all parts by partition, and values computed beside them of the first part."""
     varying = {name for part in parts for name in part.varying}
-    measured = {name for name, _ in asked}
+    measured = {name for name, _ in computed}
     plain = [plain_values(part.table, keep=keys) for part in parts]
     joint = joint_columns(table.schema for table in plain)
     dimensions = [one for one in joint if one.name not in {*keys, *MEASURES, *varying}]
@@ -120,17 +124,17 @@ def _merged(
     schema = pa.schema([*chosen, *dimensions])
     table = pa.concat_tables([schema.empty_table(), *(with_all_columns(one, schema) for one in plain)])
     names = [one.name for one in dimensions]
-    grouped = _grouped(table, keys, [*((name, how) for name in names for how in (LEAST, MOST)), *asked])
-    steady = steady_columns(grouped, keys, names)
+    grouped = _grouped(table, keys, [*_bounds_of(names), *computed])
+    steady = _steady_columns(grouped, keys, names)
     return PartitionRows(steady.table, tuple(sorted({*varying, *steady.varying}))), grouped
 
 
-def _grouped(table: pa.Table, keys: Sequence[str], asked: list[tuple[str, str]]) -> pa.Table:
+def _grouped(table: pa.Table, keys: Sequence[str], computed: list[tuple[str, str]]) -> pa.Table:
     """Groups in the order of their first rows; without keys, all rows are one group."""
-    found = table.group_by(list(keys), use_threads=False).aggregate(asked)
-    return found.rename_columns([*keys, *(of_group(name, how) for name, how in asked)])
+    found = table.group_by(list(keys), use_threads=False).aggregate(computed)
+    return found.rename_columns([*keys, *(_of_group(name, how) for name, how in computed)])
 
 
-def of_group(name: str, how: str) -> str:
+def _of_group(name: str, how: str) -> str:
     """The column for a value of each group: a name that no column of events has."""
     return f"\0{how}\0{name}"

@@ -1,8 +1,8 @@
 """How the rows of a query become a series in an archive: when each row is, what its partition is, what it measures.
 
-A row of a window is at the window's end; a row of a match is at the first time that RETURN gives out, or at the last of
-its events where it gives out all of them. Rows that say nothing of when they are cannot be drawn over time, nor kept by
-chunk: such a query is refused, with the way out.
+A row of a window is at the window's end; a row of a match is at the first time that RETURN has, or at the last of its
+events where it returns all of them. Rows without any time cannot be drawn over time, nor kept by chunk: such a query is
+refused, with the way out.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from trendloom.archive.catalog import AT, ArchivedQuery
 from trendloom.archive.partitions import MEASURES, PartitionRows, candidates_for_dimensions, dimensions_of_events
-from trendloom.archive.queries import AT, ArchivedQuery
 from trendloom.errors import BindError, OptionError, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.expr.vectors import kind_of
@@ -166,11 +166,11 @@ def _refused(plan: Plan, message: str, hint: str) -> BindError:
 def _measured_columns(plan: Plan, schema: pa.Schema, at: str) -> Iterator[str]:
     """The columns of numbers, without those that say when and whose."""
     values = () if isinstance(plan.output, Trends) else plan.output.values
-    told = {value.name: value.kind for value in values}
+    kinds = {value.name: value.kind for value in values}
     times = {value.name for value in values if _is_time(value, plan)}
     without = {at, WINDOW_START, WINDOW_END, *times, *plan.partition, *plan.group_by}
     for one in schema:
-        kind = told.get(one.name, kind_of(one.type))
+        kind = kinds.get(one.name, kind_of(one.type))
         if one.name not in without and kind.numeric and kind is not Kind.NULL:
             yield one.name
 

@@ -22,6 +22,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from trendloom.archive.archive import Archive, open_archive
+from trendloom.archive.catalog import AT, ArchivedQuery, read_settings
 from trendloom.archive.commits import (
     COMMITTING,
     EVENTS,
@@ -32,16 +33,20 @@ from trendloom.archive.commits import (
     Log,
     Replaced,
     commit_path,
+    locked,
     newest_batches,
     read_log,
     write_commit,
 )
-from trendloom.archive.locks import locked
+from trendloom.archive.data_files import (
+    MissingFileError,
+    RowSelection,
+    joint_columns,
+    read_files,
+    schema_of_file,
+    with_all_columns,
+)
 from trendloom.archive.partitions import PartitionRows
-from trendloom.archive.queries import AT, ArchivedQuery
-from trendloom.archive.reading import MissingFileError, RowSelection, read_files, schema_of_file
-from trendloom.archive.schemas import joint_columns, with_all_columns
-from trendloom.archive.settings import read_settings
 from trendloom.archive.writing import ArchiveWriter
 
 LARGE = 1_000_000
@@ -227,7 +232,7 @@ def _clear(root: Path, log: Log) -> None:
 
 
 def _clear_unfinished(root: Path, living: set[str]) -> None:
-    """Delete what upkeep has left that did not come to its commit; nobody else is at it now."""
+    """Delete what upkeep has left that did not come to its commit; no other upkeep runs now."""
     for kind in KINDS:
         for folder in (root / kind).glob(f"{UPKEEP}-*"):
             if folder.name not in living:

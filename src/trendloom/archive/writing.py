@@ -1,6 +1,6 @@
 """Write into an archive: events by type and chunk, rows of queries by chunk, partitions; then one commit for all.
 
-Files are written under names that nobody else uses, and are nothing until a commit lists them. So tasks on many
+Files are written under unique names, and are not in the archive until a commit lists them. So tasks on many
 machines may write files of one commit, may fail and be done again: the commit lists those of the tasks that counted.
 Events are sorted by type and time once, so that each file is a slice; of a type only the columns that it has are
 stored. Cost: one sort, and one pass over the columns.
@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from trendloom.archive.catalog import AT, ArchivedQuery, ArchiveSettings, read_settings, save_query
 from trendloom.archive.commits import (
     COMMITTING,
     EVENTS,
@@ -27,15 +28,14 @@ from trendloom.archive.commits import (
     ArchivedFile,
     Commit,
     data_path,
+    locked,
     quoted,
     read_log,
+    sole_writer,
     write_commit,
 )
-from trendloom.archive.locks import locked, sole_writer
+from trendloom.archive.data_files import keep_schema, plain_values
 from trendloom.archive.partitions import PartitionRows, merged_dimensions
-from trendloom.archive.queries import AT, ArchivedQuery, save_query
-from trendloom.archive.schemas import keep_schema, plain_values
-from trendloom.archive.settings import ArchiveSettings, read_settings
 from trendloom.errors import DataError, OptionError
 from trendloom.expr.arrays import Array
 from trendloom.io.timestamps import ticks as ticks_of
@@ -162,7 +162,7 @@ def commit_files(
     """Make files a part of the archive, in place of those that the commit of this name had.
 
     False: its files are in the archive already, put together with others (see `upkeep`), and cannot be replaced.
-    `again` False: this is the first time for sure, so nobody needs to look. The commit has no other writer meanwhile
+    `again` False: this is the first time for sure, so commits are not read. The commit has no other writer meanwhile
     (see `locks`).
     """
     root = Path(root)

@@ -163,8 +163,8 @@ def archive(
 ) -> None:
     """Archive events and the rows of queries over them; show what an archive holds."""
     with warnings_told(quiet=messages.quiet):
+        from trendloom.archive.catalog import local_root
         from trendloom.archive.requests import ArchiveRequest, commit_name
-        from trendloom.archive.settings import local_root
 
         root = local_root(folder)
         if not events:

@@ -53,7 +53,7 @@ def stream(live: StreamOptions, options: Options, messages: Messages, query_file
     from trendloom.engines.spark.session import require_spark
 
     require_spark()
-    from trendloom.archive.settings import local_root
+    from trendloom.archive.catalog import local_root
     from trendloom.cli.live import MonitorRequest, Report, Request, serve_monitors, serve_request
     from trendloom.engines.spark.archive import LiveArchive
     from trendloom.engines.spark.streaming.service import Service

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from trendloom.archive import Archive, ArchivedQuery
-from trendloom.archive.settings import ticks_of_duration
+from trendloom.archive.catalog import ticks_of_duration
 from trendloom.diagnosis.instants import shown_tick, tick_of
 from trendloom.diagnosis.partitions import PartitionRow, PartitionTable
 from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.archive import Archive, ArchivedQuery
-from trendloom.archive.queries import AT
+from trendloom.archive.catalog import AT
 from trendloom.diagnosis.features import Floats, Ticks
 from trendloom.diagnosis.partitions import PartitionRow
 from trendloom.diagnosis.related_periods import MonitoredSeries

@@ -109,7 +109,7 @@ def _shared(
     if workload is None or run_over is None or not workload.shared_groups:
         return workload, () if workload is None else tuple(one.considered for one in workload.shared_groups)
     from trendloom.engines.measured_run import measured
-    from trendloom.runtime.analysis.statistics import statistics_of_stream
+    from trendloom.runtime.statistics import statistics_of_stream
 
     queries = tuple(plan.query for plan in plans)
     loaded = load_needed(queries, run_over, for_queries(options, queries))
@@ -141,7 +141,7 @@ def _with_types_and_keys(known: StatisticsOf, source: Events | ParquetFiles | No
     """The same statistics, with the numbers of events by type and of keys in files, whose columns are read for that."""
     if not isinstance(source, ParquetFiles):
         return known
-    from trendloom.runtime.analysis.statistics import spread_in
+    from trendloom.runtime.statistics import spread_in
 
     @cache
     def counted(column: str) -> dict[str, float]:
@@ -217,7 +217,7 @@ def _remembered(known: StatisticsOf) -> StatisticsOf:
 
 def _statistics(plan: Plan, source: Events | ParquetFiles | None, earlier: Figures | None = None) -> Statistics:
     """Statistics of the events that need no further reading."""
-    from trendloom.runtime.analysis.statistics import statistics_of_events, statistics_of_footers
+    from trendloom.runtime.statistics import statistics_of_events, statistics_of_footers
 
     if earlier is not None:
         return statistics_of_batches(plan, earlier)
@@ -237,7 +237,7 @@ def _with_events(plan: Plan, events: object, options: Options, analyze: bool) ->
     if not analyze and (physical is None or not physical.chosen.builds):
         return []
     from trendloom.engines.measured_run import describe_run, look_at
-    from trendloom.runtime.analysis.funnel import describe_funnel
+    from trendloom.runtime.funnel import describe_funnel
 
     loaded = load_needed((plan.query,), events, for_queries(options, (plan.query,)))
     found = [describe_funnel(plan, loaded)] if analyze else []

@@ -21,7 +21,7 @@ from pyarrow import types
 
 from trendloom.errors import OptionError, did_you_mean
 from trendloom.io.files import File
-from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE, PLAIN_TIME, Unparsable, in_zone, looks_like_time, parse_iso
+from trendloom.io.timestamps import PLAIN_TIME, Unparsable, has_zone, in_zone, looks_like_time, parse_iso
 
 
 class Form(Flag):
@@ -132,10 +132,6 @@ def form_of_times(values: pa.ChunkedArray) -> Form:
     return form if _all(pc.or_(short, zoned)) else form | Form.TIME
 
 
-def has_zone(text: pa.ChunkedArray) -> pa.ChunkedArray:
-    return pc.and_(pc.match_substring_regex(text, ISO_CLOCK), pc.match_substring_regex(text, ISO_ZONE))
-
-
 def _form_of_words(values: pa.ChunkedArray) -> Form:
     return Form.BOOL if _all(pc.is_in(values, pa.array(_TRUE + _FALSE))) else Form.NONE
 
@@ -181,10 +177,9 @@ def form_of_integers(whole: pa.ChunkedArray) -> Form:
 
 
 def _form_of_digits(digits: pa.ChunkedArray) -> Form:
-    try:
-        return form_of_integers(digits.cast(pa.int64()))
-    except pa.ArrowInvalid:
-        pass
+    whole = cast_if_possible(digits, pa.int64())
+    if whole is not None:
+        return form_of_integers(whole)
     most = pc.max(pc.utf8_length(pc.utf8_ltrim(digits, "-"))).as_py()
     return Form.WIDE if most <= MOST_DIGITS else Form.ID
 
@@ -211,12 +206,11 @@ def _any(mask: pa.ChunkedArray) -> bool:
 
 # -------------------------------------------------------------------------------------- from a form to a type
 #
-# What does not fit is never NULL in silence: `convert` returns a `ConversionFailure`, the first such value and its row.
-# Only where something does not fit are parts tried again, to find it.
+# A value that does not fit never becomes NULL silently: `convert` returns a `ConversionFailure`, the first such value
+# and its row. Parts are tried again only where something does not fit, to find it.
 
 
-WIDEST = pa.decimal128(38, 0)
-_DIGITS = r"^[+-]?[0-9]+$"
+WIDEST = pa.decimal128(MOST_DIGITS, 0)
 
 
 @dataclass(frozen=True)
@@ -275,7 +269,7 @@ def _converted(column: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.Ch
     if types.is_decimal(wanted):
         return _decimals(column, wanted)
     if types.is_integer(wanted):
-        _require(pc.match_substring_regex(column, _DIGITS))
+        _require(pc.match_substring_regex(column, _WHOLE))
         return pc.replace_substring_regex(column, r"^\+", "").cast(wanted)
     return column.cast(wanted)
 
@@ -298,7 +292,7 @@ def _times(column: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.Chunke
     """Times with and without a zone are parsed apart; a type without a zone takes those without one."""
     if not types.is_string(column.type):
         if types.is_timestamp(column.type) and column.type.tz is None and wanted.tz is not None:
-            return _placed(column.cast(pa.timestamp("us")), wanted, zone)
+            return in_zone(column.cast(pa.timestamp("us")), zone).cast(wanted)
         return column.cast(wanted)
     if wanted.tz is None and (plain := cast_if_possible(column, wanted)) is not None:  # Arrow refuses every zone here
         return plain
@@ -310,7 +304,7 @@ def _times(column: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.Chunke
     if wanted.tz is None:
         return plain.cast(wanted)
     moments = _parsed(pc.if_else(zoned, column, nothing))
-    return pc.coalesce(_placed(plain, wanted, zone), moments.cast(wanted))
+    return pc.coalesce(in_zone(plain, zone).cast(wanted), moments.cast(wanted))
 
 
 def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -320,12 +314,8 @@ def _parsed(text: pa.ChunkedArray) -> pa.ChunkedArray:
     return found
 
 
-def _placed(plain: pa.ChunkedArray, wanted: pa.DataType, zone: str) -> pa.ChunkedArray:
-    return in_zone(plain, zone).cast(wanted)
-
-
 def _require(mask: pa.ChunkedArray) -> None:
-    if not pc.all(mask, min_count=0).as_py():
+    if not _all(mask):
         raise pa.ArrowInvalid("not of the type wanted")
 
 
@@ -342,11 +332,11 @@ def _first_misfit(column: pa.ChunkedArray, converted: Callable[[pa.ChunkedArray]
     return ConversionFailure(first, column[first].as_py())
 
 
-# What `--schema` says: "time timestamp, id string, amount decimal(10,2)" becomes names and Arrow types.
+# ------------------------------------------------------------------------------------------- schemas as text
 #
-# The words are those of Spark's SQL, so that one text serves `trendloom run` and `trendloom stream`; no Spark is needed
-# to read it. A colon may stand between name and type, `NOT NULL` and a COMMENT are read over, names in backquotes may
-# hold anything.
+# "time timestamp, id string, amount decimal(10,2)" becomes names and Arrow types. The words are those of Spark's SQL,
+# so that one text serves `trendloom run` and `trendloom stream`; no Spark is needed to read it. A colon may stand
+# between name and type, `NOT NULL` and a COMMENT are ignored, names in backquotes may hold anything.
 
 
 TYPES = {

@@ -27,14 +27,81 @@ from trendloom.model.schema import RESERVED, Column, Kind, Schema
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 from trendloom.options import Columns, Options
 
-# Events without a column of types: where the queries speak of one type only, every event is of that type.
-#
-# The column is added, so that events have a type in results as they have everywhere. It is never guessed where it could
-# be wrong: if some column holds the word that the query calls its type, that column is named instead.
+TYPE = "type"
+"""The column of types where no other is named."""
+
+
+@dataclass(frozen=True, eq=False)
+class Events:
+    """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types.
+
+    `warnings`: what is probably not meant, as far as the events alone show. `intervals`: when events may have happened,
+    where that is not known for sure.
+    """
+
+    table: pa.Table
+    schema: Schema
+    ticks: Ticks | None
+    types: Vector
+    warnings: tuple[QueryWarning, ...] = ()
+    intervals: Intervals | None = None
+
+
+def prepare(table: pa.Table, *, coder: Coder | None = None, **columns: Unpack[Columns]) -> Events:
+    """Check a table as a stream of events, or say what is wrong with it.
+
+    `columns`: the options of reading; without `time_unit` whole numbers count seconds, and where they hardly do there
+    is a warning. `coder`: a faster encoder of types.
+    """
+    options = Options(**columns)
+    time, type, time_unit, time_zone = options.time, options.type, options.time_unit, options.time_zone
+    unit, imprecise = short_unit(time_unit), options.imprecise
+    bounds = imprecise.bounds
+    if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
+        table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})
+    _refuse_reserved(table.column_names)
+    found: list[QueryWarning] = []
+    if type not in table.column_names:
+        _refuse_unnamed(table, type, options.query_types)
+        table, note = with_one_type(table, type, options.query_types)
+        found.append(note)
+    table = _with_type(table, type)
+    if bounds is None:
+        table, axis = _with_time(table, time, "time", unit, time_zone)
+    else:
+        table, axis = _with_bounds(table, bounds, unit, time_zone)
+    table = without_nan(table if time_zone is None else with_zone(table, time_zone))
+    check_order(options.order, table.schema, imprecise=imprecise.imprecise)
+    imprecision = imprecise.measured(axis)
+    if imprecision is not None:
+        check_columns(table.schema, imprecision)
+    if time_unit is None and not axis.timestamp:
+        found += doubts_of_times(table, time if bounds is None else bounds[0])
+    types = from_arrow(table.column(type), Kind.STRING, options.threads or 1, coder)
+    present = _present(types, table.column(type).type)
+    schema = Schema(
+        _columns(table, time_zone),
+        time,
+        type,
+        axis,
+        None,
+        present,
+        imprecision,
+        tuple(options.order),
+        time_zone,
+    )
+    if imprecision is None:
+        return Events(table, schema, ticks(table.column(time), axis), types, tuple(found))
+    found += _absent_types(imprecision, present)
+    return Events(table, schema, None, types, tuple(found), intervals_of(table, schema))
 
 
 def with_one_type(table: pa.Table, name: str, wanted: Sequence[str]) -> tuple[pa.Table, QueryNote]:
-    """The table with a column `name` of the one type that is wanted, and a note that says so."""
+    """The table with a column `name` of the one type that the queries name, and a note that says so.
+
+    Without a column of types, every event is of that type, and has one in results as everywhere. It is never guessed
+    where it could be wrong: if some column holds the name of the type, that column is named instead.
+    """
     only = the_only_type(name, wanted)
     for other in table.column_names:
         column = table.column(other)
@@ -69,75 +136,6 @@ def types_elsewhere(name: str, other: str, only: str) -> DataError:
     )
 
 
-TYPE = "type"
-"""The column of types where no other is named."""
-
-
-@dataclass(frozen=True, eq=False)
-class Events:
-    """A checked stream. `ticks` are the times of the rows; None where time is imprecise. `types` are their types.
-
-    `warnings`: what is probably not meant, as far as the events alone tell. `intervals`: when events may have happened,
-    where that is not known for sure.
-    """
-
-    table: pa.Table
-    schema: Schema
-    ticks: Ticks | None
-    types: Vector
-    warnings: tuple[QueryWarning, ...] = ()
-    intervals: Intervals | None = None
-
-
-def prepare(table: pa.Table, *, coder: Coder | None = None, **columns: Unpack[Columns]) -> Events:
-    """Check a table as a stream of events, or say what is wrong with it.
-
-    `columns`: the options of reading; without `time_unit` whole numbers count seconds, and where they hardly do there
-    is a warning. `coder`: a quicker way to tell types.
-    """
-    options = Options(**columns)
-    time, type, time_unit, time_zone = options.time, options.type, options.time_unit, options.time_zone
-    unit, imprecise = short_unit(time_unit), options.imprecise
-    bounds = imprecise.bounds
-    if table.num_columns == 0 and table.num_rows == 0:  # an empty file of JSON lines: no events, so no columns either
-        table = pa.table({name: pa.nulls(0) for name in dict.fromkeys([*(bounds or (time,)), type])})
-    _refuse_reserved(table.column_names)
-    told: list[QueryWarning] = []
-    if type not in table.column_names:
-        _refuse_unnamed(table, type, options.query_types)
-        table, note = with_one_type(table, type, options.query_types)
-        told.append(note)
-    table = _with_type(table, type)
-    if bounds is None:
-        table, axis = _with_time(table, time, "time", unit, time_zone)
-    else:
-        table, axis = _with_bounds(table, bounds, unit, time_zone)
-    table = without_nan(table if time_zone is None else with_zone(table, time_zone))
-    check_order(options.order, table.schema, imprecise=imprecise.imprecise)
-    imprecision = imprecise.measured(axis)
-    if imprecision is not None:
-        check_columns(table.schema, imprecision)
-    if time_unit is None and not axis.timestamp:
-        told += doubts_of_times(table, time if bounds is None else bounds[0])
-    types = from_arrow(table.column(type), Kind.STRING, options.threads or 1, coder)
-    present = _present(types, table.column(type).type)
-    schema = Schema(
-        _columns(table, time_zone),
-        time,
-        type,
-        axis,
-        None,
-        present,
-        imprecision,
-        tuple(options.order),
-        time_zone,
-    )
-    if imprecision is None:
-        return Events(table, schema, ticks(table.column(time), axis), types, tuple(told))
-    told += _absent_types(imprecision, present)
-    return Events(table, schema, None, types, tuple(told), intervals_of(table, schema))
-
-
 def doubts_of_times(table: pa.Table, time: str) -> tuple[QueryWarning, ...]:
     """Warnings about a column of whole numbers that hardly counts seconds."""
     doubt = doubt_of_unit(time, sizes_of(table.column(time).cast(pa.int64()).to_numpy()))
@@ -145,7 +143,7 @@ def doubts_of_times(table: pa.Table, time: str) -> tuple[QueryWarning, ...]:
 
 
 def short_unit(name: str | None) -> str:
-    """`s`, `second` and `seconds` are all `s`, and so is what nobody names."""
+    """`s`, `second` and `seconds` are all `s`, and so is no name."""
     if name is None:
         return "s"
     word = name.strip().lower()
@@ -185,7 +183,7 @@ def _replaced(table: pa.Table, name: str, column: pa.ChunkedArray) -> pa.Table:
 
 
 def _refuse_unnamed(table: pa.Table, name: str, wanted: Sequence[str]) -> None:
-    """A column of types that somebody named, or that is there in other letters, must be there."""
+    """A column of types that was named, or that is there in other letters, must be there."""
     if name != TYPE or not wanted or any(other.lower() == name for other in table.column_names):
         _column(table, name, "type", "type")
 

@@ -45,7 +45,6 @@ _MAGIC_IN_URI = re.compile(r"[*[]")  # a question mark opens the options of the 
 
 BLOCKS = (1 << 20, 1 << 26, 1 << 30)
 """Bytes that are parsed at once: a row must fit, so a file with a longer one is read anew with the next."""
-UTF8_HINT = "save it as UTF-8; iconv -f LATIN1 -t UTF-8 does that for most Western texts"
 NOT_TEXT = "the file may be damaged, or not be what its name says"
 
 _Found = TypeVar("_Found")
@@ -304,6 +303,14 @@ def refuse_other_encodings(file: File) -> None:
         )
 
 
+def not_utf8(file: File, byte: int, line: int) -> DataError:
+    """The refusal of a text file with a byte that is not UTF-8."""
+    return DataError(
+        f"{file.name} is not text in UTF-8: byte 0x{byte:02x} in line {line}",
+        hint="save it as UTF-8; iconv -f LATIN1 -t UTF-8 does that for most Western texts",
+    )
+
+
 def in_blocks(reader: Callable[[int], _Found]) -> _Found:
     """Read with the smallest blocks that hold every row."""
     for size in BLOCKS[:-1]:
@@ -329,9 +336,6 @@ def decode_names(columns: pa.Schema | pa.DataType) -> None:
         field.name.encode()
         if pa.types.is_nested(field.type):
             decode_names(field.type)
-
-
-# Where a folder is: on this machine, or in a file system that its address names.
 
 
 def place(path: str) -> tuple[fs.FileSystem, str]:

@@ -26,7 +26,7 @@ from trendloom.io.convert import (
     form_of_numbers,
     form_of_times,
 )
-from trendloom.io.files import UTF8_HINT, File, decode_names, guarded, in_blocks
+from trendloom.io.files import File, decode_names, guarded, in_blocks, not_utf8
 from trendloom.io.timestamps import looks_like_time
 
 
@@ -35,7 +35,7 @@ class Number(str):
 
 
 _LOOKED_AT = 1 << 16
-"""Bytes of the beginning that are looked at to find members that are text."""
+"""Bytes of the beginning that are parsed to find members that are text."""
 
 _HINT = "JSON lines hold one object in each line"
 
@@ -169,9 +169,7 @@ def _objects(file: File) -> Iterator[tuple[int, dict[str, Any]]]:
                 yield number, value
                 at = _skipped(text, at)
         except UnicodeDecodeError as problem:
-            raise DataError(
-                f"{file.name} is not text in UTF-8: byte 0x{line[problem.start]:02x} in line {number}", hint=UTF8_HINT
-            ) from None
+            raise not_utf8(file, line[problem.start], number) from None
         except json.JSONDecodeError as problem:
             where = f"line {number}, column {problem.colno}"
             raise DataError(f"{file.name}: {problem.msg} in {where}: {_shown(text)}", hint=_HINT) from None

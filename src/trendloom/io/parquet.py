@@ -2,7 +2,7 @@
 
 All files have the same columns and types; their order means nothing, nor does how text is packed (dictionaries, long
 or short offsets). Folders named `key=value` add columns, recognised as those of text files are. Cost: every footer is
-read once; columns that nobody asks for are never read.
+read once; columns that are not requested are never read.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ParquetFiles:
         file, rows = self.files[at], self.footers[at].num_rows
         table = guarded(file.name, lambda: _stored(file, stored), _HINT)
         columns = [
-            _repeated(self.keys[field.name], at, rows) if field.name in self.keys else table.column(field.name)
+            pa.repeat(self.keys[field.name][at], rows) if field.name in self.keys else table.column(field.name)
             for field in wanted
         ]
         schema = pa.schema([pa.field(field.name, field.type) for field in wanted])
@@ -108,17 +108,17 @@ def _refuse_difference(first: File, one: pa.Schema, second: File, other: pa.Sche
     left, right = ({field.name: field.type for field in schema} for schema in (one, other))
     for name in [*left, *right]:
         here, there = left.get(name), right.get(name)
-        if here is None or there is None or _meaning(here) != _meaning(there):
+        if here is None or there is None or unpacked_type(here) != unpacked_type(there):
             raise DataError(
                 f"column '{name}' is {_shown(here)} in {first.name}, but {_shown(there)} in {second.name}",
                 hint="write the files with one schema, or read them apart",
             )
 
 
-def _meaning(kind: pa.DataType) -> pa.DataType:
+def unpacked_type(kind: pa.DataType) -> pa.DataType:
     """The type without how its values are packed."""
     if types.is_dictionary(kind):
-        return _meaning(kind.value_type)
+        return unpacked_type(kind.value_type)
     if types.is_large_string(kind) or types.is_string_view(kind):
         return pa.string()
     return pa.binary() if types.is_large_binary(kind) or types.is_binary_view(kind) else kind
@@ -127,7 +127,7 @@ def _meaning(kind: pa.DataType) -> pa.DataType:
 def _joint(field: pa.Field, schemas: list[pa.Schema]) -> pa.Field:
     """The column as all files have it; where they pack it differently, plain."""
     alike = all(schema.field(field.name).type == field.type for schema in schemas)
-    return pa.field(field.name, field.type if alike else _meaning(field.type))
+    return pa.field(field.name, field.type if alike else unpacked_type(field.type))
 
 
 def _shown(kind: pa.DataType | None) -> str:
@@ -168,10 +168,6 @@ def _keys(files: tuple[File, ...], schema: Mapping[str, pa.DataType], zone: str)
             )
         found[name] = typed
     return found
-
-
-def _repeated(values: pa.ChunkedArray, at: int, rows: int) -> pa.Array:
-    return pa.repeat(values[at], rows)
 
 
 def _each(work: Callable[..., _Done], things: Sequence[object]) -> list[_Done]:

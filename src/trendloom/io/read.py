@@ -177,14 +177,12 @@ def _frame_hint(library: str) -> str:
     return f"events come from {SUPPORTED}, a pyarrow table, or a pandas or polars frame"
 
 
-# Times in the index of a pandas frame, where people who work with time series keep them.
-#
-# The index becomes the column that is asked for, if the frame has none of that name; pandas itself is not imported.
-# Cost: the frame is copied once by pandas, column by column.
-
-
 def with_times_of_index(source: Any, time: str, low: str | None = None) -> object:
-    """The frame with the times of its index as a column; anything else, and times between bounds, as they are."""
+    """A pandas frame with the times of its index as a column; anything else, and times between bounds, as they are.
+
+    Time series mostly have their times in the index. It becomes the column `time`, if the frame has none of that name;
+    pandas itself is not imported. Cost: the frame is copied once by pandas, column by column.
+    """
     if type(source).__module__.partition(".")[0] != "pandas" or not hasattr(source, "columns"):
         return source
     if low is not None or time in source.columns:

@@ -39,10 +39,10 @@ from trendloom.io.convert import (
 from trendloom.io.files import (
     BLOCKS,
     NOT_TEXT,
-    UTF8_HINT,
     File,
     guarded,
     in_blocks,
+    not_utf8,
     refuse_duplicates,
     refuse_other_encodings,
 )
@@ -63,10 +63,7 @@ def refuse_bytes_that_are_not_utf8(file: File) -> None:
             try:
                 line.decode("utf-8")
             except UnicodeDecodeError as problem:
-                raise DataError(
-                    f"{file.name} is not text in UTF-8: byte 0x{line[problem.start]:02x} in line {number}",
-                    hint=UTF8_HINT,
-                ) from None
+                raise not_utf8(file, line[problem.start], number) from None
 
 
 # ------------------------------------------------------------------------------------------------------- reading
@@ -142,7 +139,7 @@ def _fields(count: int) -> str:
 
 
 def _refuse_open_quotes(file: File, separator: str, table: pa.Table) -> None:
-    """A quote that nobody closes takes the next rows into its field: a line break beside quotes, or at the very end."""
+    """An unclosed quote takes the next rows into its field: a line break beside quotes, or at the very end."""
     if table.num_rows == 0 or table.num_columns == 0:
         return
     last = table.column(table.num_columns - 1)[-1].as_py() or ""

@@ -22,6 +22,8 @@ from trendloom.model.time import TimeAxis
 from trendloom.model.zone import offset_of_local, offset_of_moment, zone_named
 
 Integers = npt.NDArray[np.int64]
+Ticks = npt.NDArray[np.int64]
+"""Times as whole numbers; the time axis defines a tick."""
 Offset = Callable[[datetime.tzinfo, int], int]
 
 HOUR = 3600
@@ -78,12 +80,6 @@ def _offsets(seconds: Integers, zone: datetime.tzinfo, offset: Offset) -> Intege
     return found
 
 
-# Columns of times as whole numbers: what a tick is, the time axis says.
-
-
-Ticks = npt.NDArray[np.int64]
-
-
 def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
     """The times of a prepared column (no NULLs) as whole ticks."""
     if axis.timestamp:
@@ -91,12 +87,12 @@ def ticks(column: pa.ChunkedArray, axis: TimeAxis) -> Ticks:
     return np.asarray(column.cast(pa.int64()).to_numpy(), dtype=np.int64)
 
 
-# Whole numbers as times: what they look like where nobody has said what they count.
+# ----------------------------------------------------------------------- whole numbers as times without a unit
 #
-# A number means what its unit says, and without one it counts seconds; that is never changed here, only doubted aloud.
-# Times that most likely are milliseconds since 1970 would shrink `WITHIN 10 minutes` to 0.6 seconds. Looked at are the
-# shares of numbers that would be moments between 1980 and 2100 in each unit, so that small integers are never
-# suspected. Cost: a few vectorised passes over the time column; on Spark, sums in a job that runs anyway.
+# A number means what its unit says, and without one it counts seconds; that is never changed here, but it may cause a
+# warning. Times that most likely are milliseconds since 1970 would shrink `WITHIN 10 minutes` to 0.6 seconds. The test
+# is the share of numbers that would be moments between 1980 and 2100 in each unit, so that small integers never cause a
+# warning. Cost: a few vectorised passes over the time column; on Spark, sums in a job that runs anyway.
 
 
 EPOCHS = {"milliseconds": 10**3, "microseconds": 10**6, "nanoseconds": 10**9}
@@ -196,7 +192,7 @@ def parse_iso(column: pa.ChunkedArray, zone: str | None = None) -> pa.ChunkedArr
     names a zone, else plain, in UTC.
     """
     text = pc.replace_substring_regex(column.cast(pa.string()), _LONG_FRACTION, r"\1")
-    zoned = _names_zone(text)
+    zoned = has_zone(text)
     try:
         with_zone = _parsed(text, zoned, ZONED_TIME)
         without = _parsed(text, pc.invert(zoned), PLAIN_TIME)
@@ -209,7 +205,8 @@ def parse_iso(column: pa.ChunkedArray, zone: str | None = None) -> pa.ChunkedArr
     return pc.coalesce(without, with_zone.cast(PLAIN_TIME))
 
 
-def _names_zone(text: pa.ChunkedArray) -> pa.ChunkedArray:
+def has_zone(text: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Which ISO-8601 times name a zone."""
     return pc.and_(pc.match_substring_regex(text, ISO_CLOCK), pc.match_substring_regex(text, ISO_ZONE))
 
 

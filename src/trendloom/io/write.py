@@ -15,7 +15,7 @@ import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import IO, Literal, TypeAlias, get_args
 
@@ -35,10 +35,10 @@ _ROWS_AT_ONCE = 10_000  # text of so many rows is held in memory
 _SPOOL = 16 * 1024 * 1024  # bytes for standard output kept in memory before they go to disk
 
 
-def write(rows: Rows, format: str, destination: Destination = None, *, schema: pa.Schema | None = None) -> int:
+def write(rows: Rows, format: str, destination: Destination = None) -> int:
     """Write all rows and return their number. `destination`: a path, an open binary file, or None for standard output.
 
-    `schema` is only needed for plain iterables that may hold no batch at all.
+    An iterable begins with a batch, if only to name the columns; without one there are none.
     """
     if format not in get_args(Format):
         raise OptionError(f"unknown format '{format}'", hint=did_you_mean(format, get_args(Format)))
@@ -46,9 +46,9 @@ def write(rows: Rows, format: str, destination: Destination = None, *, schema: p
         path = Path(destination)
         check_destination(path)
         with _replacing(path) as file:
-            return _write_rows(rows, format, file, schema)
+            return _write_rows(rows, format, file)
     with tempfile.SpooledTemporaryFile(max_size=_SPOOL) as spool:
-        count = _write_rows(rows, format, spool, schema)
+        count = _write_rows(rows, format, spool)
         spool.seek(0)
         target = sys.stdout.buffer if destination is None else destination
         shutil.copyfileobj(spool, target)
@@ -81,8 +81,8 @@ def _replacing(path: Path) -> Iterator[IO[bytes]]:
         part.unlink(missing_ok=True)
 
 
-def _write_rows(rows: Rows, format: str, file: IO[bytes], schema: pa.Schema | None) -> int:
-    schema, batches = _opened(rows, schema)
+def _write_rows(rows: Rows, format: str, file: IO[bytes]) -> int:
+    schema, batches = _opened(rows)
     if format == "parquet":
         return _write_parquet(batches, schema, file)
     lines = csv_lines if format == "csv" else json_lines
@@ -106,7 +106,7 @@ def _write_parquet(batches: Iterable[pa.RecordBatch], schema: pa.Schema | None, 
     return count
 
 
-def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
+def _opened(rows: Rows) -> tuple[pa.Schema | None, Iterator[pa.RecordBatch]]:
     """The schema of the rows, if there is any, and their batches."""
     if isinstance(rows, pa.Table):
         return rows.schema, iter(rows.to_batches(max_chunksize=_ROWS_AT_ONCE))
@@ -115,13 +115,8 @@ def _opened(rows: Rows, schema: pa.Schema | None) -> tuple[pa.Schema | None, Ite
     batches: Iterator[pa.RecordBatch] = iter(rows)
     first = next(batches, None)
     if first is None:
-        return schema, iter(())
-    return first.schema, _chained(first, batches)
-
-
-def _chained(first: pa.RecordBatch, rest: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    yield first
-    yield from rest
+        return None, iter(())
+    return first.schema, chain([first], batches)
 
 
 # -------------------------------------------------------------------------------------- values as text
@@ -257,7 +252,6 @@ def _moments(array: pa.Array) -> Cells:
     unit = array.type.unit
     counts = array.cast(pa.timestamp(unit)).cast(pa.int64()).fill_null(0).to_numpy(zero_copy_only=False)
     texts = np.datetime_as_string(counts.astype(f"datetime64[{unit}]")).tolist()
-    valid = array.is_valid().to_pylist()
-    if unit == "s":
-        return [text + "Z" if there else None for text, there in zip(texts, valid, strict=True)]
-    return [text.rstrip("0").rstrip(".") + "Z" if there else None for text, there in zip(texts, valid, strict=True)]
+    if unit != "s":
+        texts = [text.rstrip("0").rstrip(".") for text in texts]
+    return [text + "Z" if there else None for text, there in zip(texts, array.is_valid().to_pylist(), strict=True)]

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, cast
 
 from trendloom.expr.nodes import MIRRORED, Aggregate, Attribute, Comparison, Expr, Extent, Which, walk, with_attributes
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, NegationGuard, Pair, PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.pattern.template import Edge, Template, closure

@@ -1,7 +1,7 @@
 """What the algorithms share that add up matches without finding them, one for each grain (COGRA, GRETA).
 
 The coarsest grain that is right wins: one aggregate per position where no predicate relates adjacent events, per event
-where one does; see `kernels.contract.measures.Grain`.
+where one does; see `kernels.contract.aggregates.Grain`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from trendloom.kernels.aggregate.event_grained.structures import structures
 from trendloom.kernels.aggregate.kernel import AggregationKernel
 from trendloom.kernels.aggregate.program import obstacle as program_obstacle
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.contract.pattern_spec import Compared, EmptyGap, Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.logical.display import Branch

@@ -13,7 +13,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.block import Count, CountInSpans
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.aggregates import AggregationSpec, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.expr.nodes import Expr, Total, walk
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
+from trendloom.kernels.contract.aggregates import AggregationSpec, Measure
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.schema import Kind
 

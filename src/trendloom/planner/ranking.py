@@ -6,8 +6,7 @@ from dataclasses import dataclass
 
 from trendloom.expr.nodes import Arithmetic, Constant, Expr, Fold, Function, Negate, variables, walk
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.match_values import MatchValues
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, MatchValues
 from trendloom.kernels.ranking.scores import OperandSpan, Scoring, best_of, scored, scores_of
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan

@@ -23,18 +23,16 @@ from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.io.intervals import intervals_of
-from trendloom.kernels.columns.block import WORD, Block, Standing
-from trendloom.kernels.columns.distribute import distribute
-from trendloom.kernels.columns.interval_block import with_intervals
+from trendloom.kernels.columns.block import WORD, Block, Standing, with_intervals
 from trendloom.kernels.columns.keys import Keys, code_short_texts, encode_keys, one_key
-from trendloom.kernels.columns.sort import order_ties, sorted_times, value_ranks
+from trendloom.kernels.columns.sort import distribute, order_ties, sorted_times, value_ranks
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import Attributes
 from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import EventFilter, Physical
 from trendloom.planner.workload import QueryGroup
-from trendloom.runtime.equal_times import Tied, ties_of
+from trendloom.runtime.warnings import Tied, ties_of
 
 Picked = tuple[Array | None, Array, Array]
 """Rows sorted by key and time (None: all, as they are), their times, and how many each key has."""
@@ -59,10 +57,10 @@ class Shared:
 
 @dataclass(frozen=True, eq=False)
 class Stream:
-    """The events of one task: the table, and its columns as vectors, converted when first asked for.
+    """The events of one task: the table, and its columns as vectors, converted when first read.
 
-    `tied` hears how many events of the query have equal times, when they are sorted. `threads`: how many may share the
-    work of arranging them. `intervals`: where times are imprecise; `ticks` are then the earliest times.
+    `tied` receives how many events of the query have equal times, when they are sorted. `threads`: how many may share
+    the work of sorting them. `intervals`: where times are imprecise; `ticks` are then the earliest times.
     """
 
     table: pa.Table
@@ -110,7 +108,7 @@ class SortedEvents:
     """All events of a stream that have a key, sorted: their rows (None: as they are), times, how many each key has.
 
     `order`: the attributes that make the keys.
-    Columns are sorted when they are first asked for.
+    Columns are sorted when they are first read.
     """
 
     stream: Stream
@@ -158,22 +156,13 @@ def build_block(group: QueryGroup | Physical, stream: Stream, keys: Keys | None 
 
     `keys`: the codes of the rows, where others have numbered them.
     """
-    bits: dict[EventFilter, int] = {}
-    which = tuple(bits.setdefault(asked, len(bits)) for asked in group.filters)
-    block, keys = _block(group.plan, list(bits), stream, keys, whole=group.reads_all, columns=group.columns)
-    return replace(block, bits=which), keys
-
-
-def _block(
-    plan: Plan, filters: list[EventFilter], stream: Stream, keys: Keys | None = None, *, whole: bool = False,
-    columns: tuple[str, ...] = (),
-) -> tuple[Block, Keys]:  # fmt: skip
-    """A block whose `fits` have a bit for each filter; `whole`: with events that fit none."""
+    plan, bits = group.plan, dict[EventFilter, int]()
+    which = tuple(bits.setdefault(one, len(bits)) for one in group.filters)
     often = keys is None and plan.keys in stream.shared.often
     keys = key_codes(plan.keys, stream) if keys is None else keys
     source = _all_sorted(plan.keys, stream, keys) if often else stream
-    fits = _fits(filters, source, plan.schema.type)
-    some = None if whole else _fitting(fits, stream.threads)
+    fits = _fits(list(bits), source, plan.schema.type)
+    some = None if group.reads_all else _fitting(fits, stream.threads)
     if isinstance(source, SortedEvents):
         places, (rows, ticks, sizes) = _picked(source, some)
     else:
@@ -182,17 +171,17 @@ def _block(
     found, instants = _ordered(plan, stream, keys.codes, ticks, rows)
     if found is not rows:  # columns are taken from the stream, whose rows are known
         source, rows, places = stream, found, found
-        fits = _fits(filters, stream, plan.schema.type)
+        fits = _fits(list(bits), stream, plan.schema.type)
     block = Block(
         key_starts=np.r_[0, np.cumsum(sizes)].astype(np.int64),
         time=ticks,
         row=np.arange(len(stream.ticks)) if rows is None else rows,
-        columns={name: _taken_vector(source.vector(name), places, stream.threads) for name in columns},
+        columns={name: _taken_vector(source.vector(name), places, stream.threads) for name in group.columns},
         fits=tuple(_taken(words, places, stream.threads) for words in fits),
+        bits=which,
         instants=instants,
+        standing=None if plan.ranking is None else standing_of(plan, stream),
     )
-    if plan.ranking is not None:
-        block = replace(block, standing=standing_of(plan, stream))
     if plan.schema.imprecision is not None:
         assert stream.intervals is not None
         return with_intervals(block, stream.intervals, plan.schema.imprecision.grain), keys
@@ -247,7 +236,7 @@ def _ordered(
 
 
 def standing_of(plan: Plan, stream: Stream) -> Standing:
-    """How events of all keys stand to each other; only those that somebody asks for are compared."""
+    """How events of all keys stand to each other; only those that are needed are compared."""
 
     def moments(rows: Array) -> Array:
         if not plan.schema.order:
@@ -290,7 +279,7 @@ def _word_of_fits(tests_of: list[EventFilter], stream: Stream | SortedEvents, ty
     word, shares = _word(len(tests_of)), bool(stream.shared.often)
     for part in (part for _, tests in tests_of for expr in tests for part in walk(expr)):
         if isinstance(part, Attribute):
-            stream.vector(part.column)  # converted once, before threads ask for it
+            stream.vector(part.column)  # converted once, before threads read it
 
     def test(low: int, high: int) -> Array:
         def leaf(expr: Expr) -> Vector:
@@ -305,13 +294,13 @@ def _word_of_fits(tests_of: list[EventFilter], stream: Stream | SortedEvents, ty
                 fits |= _mask(name, tests, some, leaf).astype(word) << word(bit)
         return fits
 
-    known = {bit: _shared_mask(asked, stream, types) for bit, asked in enumerate(tests_of) if asked[1] and shares}
+    known = {bit: _shared_mask(one, stream, types) for bit, one in enumerate(tests_of) if one[1] and shares}
     return _tested(test, len(types), word, stream.threads)
 
 
-def _shared_mask(asked: EventFilter, stream: Stream | SortedEvents, types: Vector) -> Array:
-    """Which events pass a filter; asked for by several queries, it is tested once."""
-    name, tests = asked
+def _shared_mask(event_filter: EventFilter, stream: Stream | SortedEvents, types: Vector) -> Array:
+    """Which events pass a filter; that of several queries is tested once."""
+    name, tests = event_filter
     order = stream.order if isinstance(stream, SortedEvents) else None
     key = (order, name, tuple(map(of_any_event, tests)))
     masks = stream.shared.masks
@@ -348,7 +337,7 @@ def _tested(test: Callable[[int, int], Array], rows: int, dtype: type[np.generic
 
 
 def _by_type(bits: dict[str, int], types: Vector, word: type[np.unsignedinteger[Any]]) -> Array:
-    """The bits of tests that ask for a type alone: one look-up per event."""
+    """The bits of tests of a type alone: one look-up per event."""
     if types.dictionary is None:
         return np.zeros(len(types), word)
     table = np.zeros(len(types.dictionary), word)
@@ -370,11 +359,13 @@ def _mask(name: str, tests: tuple[Expr, ...], types: Vector, leaf: Callable[[Exp
     return mask
 
 
-# The times of events as a stream goes by them; where they are imprecise, the earliest that each may have had.
+# ------------------------------------------------------------------------------------- times of live streams
+#
+# Where times are imprecise, the earliest that each event may have had.
 
 
 def has_time(events: pa.Table, schema: Schema) -> Array:
-    """Which events have a time, or all that says when they may have happened."""
+    """Which events have a time, or all columns that bound it."""
     found: Array = np.logical_and.reduce([np.asarray(events[name].is_valid()) for name in schema.said_in])
     return found
 

@@ -1,8 +1,8 @@
-"""The matches that one row of collapsed trends stands for, one batch after another, as long as the caller asks.
+"""The matches that one row of collapsed trends stands for, batch by batch, as they are read.
 
-The row's events are all that its matches can use. So the kernel that found the row is shown these events alone, each
-where the row binds it, and asked for the matches that the row stands for (`Kernel.unfold`), in bounded memory.
-A NOT and EXISTS look at events that no row holds: such a query needs the stream as well.
+The row's events are all that its matches can use. So the kernel that found the row receives these events alone, each
+where the row binds it, and finds the matches that the row stands for (`Kernel.unfold`), in bounded memory. A NOT and
+EXISTS depend on events that no row holds: such a query needs the stream as well.
 """
 
 from __future__ import annotations
@@ -33,24 +33,25 @@ from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
 from trendloom.planner.plan import Physical, choose
 from trendloom.runtime.blocks import Stream, build_block
+from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import for_queries, load, queries_of
-from trendloom.runtime.result_builder import Arranged, row_batches
+from trendloom.runtime.result_builder import row_batches
 from trendloom.runtime.result_columns import VAR
-
-# The events of one row of collapsed trends, as a caller hands it back: which of its entries are the same event.
-#
-# An entry is an event with a variable. An event may be bound to several Kleene variables; events outside them are
-# bound once. Events with equal values cannot be told apart, and need not be: what one of them can do the others can do
-# too, so each Kleene variable has an entry for every one of them.
-
 
 Content = tuple[Any, ...]
 
 
 @dataclass(frozen=True, eq=False)
 class RowEvents:
-    """`bare`: the events of the entries, without their variables. `rows`: of each entry the row in the stream."""
+    """The events of one row of collapsed trends, as a caller gives it, and which of its entries are the same event.
+
+    An entry is an event with a variable. An event may be bound to several Kleene variables; events outside them are
+    bound once. Events with equal values are not distinguished, and need not be: what one of them can match the others
+    can match too, so each Kleene variable has an entry for every one of them.
+
+    `bare`: the events of the entries, without their variables. `rows`: of each entry the row in the stream.
+    """
 
     row: pa.Table
     bare: pa.Table
@@ -233,8 +234,8 @@ class _RowOfStream:
         """Whether a collapsed trend has the row's events, and stands for as many matches."""
         variables = [self.pattern_spec.places[position].variable for position in one.positions]
         found = sorted(zip(self.block.row[one.events].tolist(), variables, strict=True))
-        asked = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
-        return found == asked and self.given.matches in (None, int(one.columns[self.column][0]))
+        given = sorted(zip(self.given.rows.tolist(), self.given.variables, strict=True))
+        return found == given and self.given.matches in (None, int(one.columns[self.column][0]))
 
 
 def _stream_of(plan: Plan, events: Events) -> Stream:

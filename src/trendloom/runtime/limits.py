@@ -1,4 +1,8 @@
-"""Too much to give out, or to compute: said before it happens, or refused, with the way out."""
+"""Too much to return or to compute: a warning beforehand, or a refusal with the way out; and how memory is divided.
+
+The limit of memory is the user's, or a share of what is free: for what kernels store, rows held for sorting, batches of
+rows. Events and the columns that a query reads are not part of it: they are in memory whatever the query does.
+"""
 
 from __future__ import annotations
 
@@ -11,7 +15,7 @@ import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.contract.totals import TooManyDigits, Widening
+from trendloom.kernels.contract.aggregates import TooManyDigits, Widening
 from trendloom.model.amounts import free_memory
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import QueryGroup
@@ -34,7 +38,7 @@ def warning_of_digits(widening: Widening) -> str | None:
 
 @contextmanager
 def naming_the_way_out() -> Iterator[None]:
-    """Run kernels in this block: where they refuse, the error names the option that helps, which no kernel knows."""
+    """Run kernels in this block: where they refuse, the error names the option that helps; kernels have no options."""
     try:
         yield
     except TooManyDigits as refused:
@@ -42,7 +46,7 @@ def naming_the_way_out() -> Iterator[None]:
 
 
 def refuse_floods(physical: Physical, expected: Expected | None, *, limited: bool) -> None:
-    """Refuse to try or to give out more results than allowed, before anything is built; `limited`: few are wanted."""
+    """Refuse to try or to return more results than allowed, before anything is built; `limited`: by an option."""
     if expected is None or expected.number <= physical.limits.trends or (limited and expected.stoppable):
         return
     if expected.tried is not None:
@@ -56,7 +60,7 @@ def refuse_floods(physical: Physical, expected: Expected | None, *, limited: boo
 
 
 def too_many(physical: Physical, number: str) -> RunError:
-    """The refusal to give out so many."""
+    """The refusal to return so many matches."""
     return RunError(
         f"there are {number} matches, more than {physical.limits.trends:,} to give out one by one",
         hint="RETURN COLLAPSED TRENDS or COUNT(*) say the same in few rows, RANK BY gives the best ones, a smaller "
@@ -64,16 +68,13 @@ def too_many(physical: Physical, number: str) -> RunError:
     )
 
 
-# How a run's memory is shared out: what kernels may store, what is held for sorting, what a batch of rows may take.
-#
-# The limit is the user's, or a share of the memory that is free. Events and the columns that a query reads are not part
-# of it: they are there whatever the query does.
+# -------------------------------------------------------------------------------------------------- memory
 
 
 Planned = TypeVar("Planned", Physical, QueryGroup)
 
 SHARE = 4
-"""One part in so many of the free memory is used, if nobody gives a limit."""
+"""One part in so many of the free memory is used where no limit is given."""
 LEAST = 64 << 20
 HELD_ENTRY = 24
 """Bytes of an event of a match that waits to be sorted, with what sorting needs."""

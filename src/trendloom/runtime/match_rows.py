@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,9 +17,7 @@ from trendloom.expr.vectors import Vector, at_scale, to_arrow
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
-from trendloom.kernels.contract.match_values import MatchValues, binding_positions
-from trendloom.kernels.contract.matches import Matches, ResultColumn
-from trendloom.kernels.contract.pattern_spec import PatternPosition
+from trendloom.kernels.contract.matches import Matches, MatchValues, ResultColumn, binding_positions
 from trendloom.logical.plan import Plan, Projection, Value
 from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
@@ -35,25 +33,36 @@ from trendloom.runtime.result_columns import (
     value_type,
 )
 
-# Events of a row that have no order: listed by their values, so that the order of the input does not show.
+
+@dataclass(frozen=True, eq=False)
+class Arranged:
+    """The events that a kernel has seen: as a table, and sorted, with the codes of their keys."""
+
+    physical: Physical
+    stream: Stream
+    block: Block
+    keys: Keys
 
 
-def by_content(matches: Matches, stream: Stream, block: Block, places: tuple[PatternPosition, ...]) -> Matches:
-    """The same rows, events of one instant ordered by their values, then by variable. O(entries with such events)."""
+def _by_content(shown: Arranged, matches: Matches) -> Matches:
+    """The same rows, events of one instant ordered by their values, then by variable, not as they were in the input.
+
+    O(entries with such events).
+    """
+    block = shown.block
     tie = block.tie_start[matches.events]
     tied = np.flatnonzero(block.tie_end[matches.events] - tie > 1)
     if not len(tied):
         return matches
     events, positions = matches.events[tied], matches.positions[tied]
-    names = [place.variable for place in places]
+    names = [place.variable for place in shown.physical.pattern_spec.places]
     variable = np.array([sorted(set(names)).index(name) for name in names])[positions]
-    order = np.lexsort((events, variable, stream.content_ranks(block.row[events]), tie[tied], matches.match[tied]))
+    order = np.lexsort(
+        (events, variable, shown.stream.content_ranks(block.row[events]), tie[tied], matches.match[tied])
+    )
     changed = replace(matches, events=matches.events.copy(), positions=matches.positions.copy())
     changed.events[tied], changed.positions[tied] = events[order], positions[order]
     return changed
-
-
-# Exact integers of any size as Arrow columns.
 
 
 def integers_as(numbers: Array, exact: pa.DataType) -> pa.Array:
@@ -84,7 +93,7 @@ MOST_BITS = 31
 
 
 def order_of(block: Block, matches: Matches, window: Window, partition_of: Array | None = None) -> Array | None:
-    """The order in which rows are given out: by window, partition, first and last event, then discovery.
+    """The order in which rows are returned: by window, partition, first and last event, then discovery.
 
     `partition_of`: the number of each key's partition, where these have several keys.
     None: as they are. Kernels that go through starts in order need no sorting, which one pass finds out.
@@ -117,7 +126,7 @@ def _order_by(matches: Matches, sort_by: list[Array]) -> Array | None:
 def order_of_added(
     block: Block, matches: Matches, added: Sequence[ResultColumn], *, overall: bool = False
 ) -> Array | None:
-    """The order in which rows are given out by columns that the kernel adds: by window, partition and these columns.
+    """The order in which rows are returned by columns that the kernel adds: by window, partition and these columns.
 
     `overall`: partitions do not matter. None: as they are.
     """
@@ -128,7 +137,7 @@ def order_of_added(
 
 
 def _order_across_keys(block: Block, matches: Matches, partition_of: Array) -> Array | None:
-    """The same where a partition has several keys: events of these are told apart by their times alone."""
+    """The same where a partition has several keys: events of these are ordered by their times alone."""
     first, last = matches.first, matches.last
     sort_by = [block.time[last], block.time[first], partition_of[block.key[first]]]
     if matches.window_start is not None:
@@ -150,38 +159,30 @@ def _sorted(columns: list[Array]) -> bool:
     return bool(fine.all())
 
 
-def match_rows(
-    physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK
-) -> pa.RecordBatch:
+def match_rows(shown: Arranged, matches: Matches, exact: pa.DataType = EXACT_ON_SPARK) -> pa.RecordBatch:
     """One row per match, in the order of the chunk; further columns are integers of type `exact`."""
-    plan = physical.plan
+    physical, stream, plan = shown.physical, shown.stream, shown.physical.plan
     if any(column.counts for column in physical.kernel.columns):
-        matches = by_content(matches, stream, block, physical.pattern_spec.places)
-    names, arrays = [], []
-    key_rows = pa.array(keys.rows[block.key[matches.first]])
-    for name in plan.partition:
-        names.append(name)
-        arrays.append(_plain(stream.table[name].take(key_rows)))
+        matches = _by_content(shown, matches)
+    key_rows = pa.array(shown.keys.rows[shown.block.key[matches.first]])
+    columns = {name: _plain(stream.table[name].take(key_rows)) for name in plan.partition}
     if matches.window_start is not None:
         assert plan.window.within is not None
         time_type = stream.table.schema.field(plan.schema.times).type
-        names += ["window_start", "window_end"]
-        arrays.append(time_array(matches.window_start, time_type))
-        arrays.append(time_array(matches.window_start + plan.window.within, time_type))
-    values = values_of_matches(physical, stream, block, keys, matches)
+        columns["window_start"] = time_array(matches.window_start, time_type)
+        columns["window_end"] = time_array(matches.window_start + plan.window.within, time_type)
     if isinstance(plan.output, Trends):
-        names.append("events")
-        arrays.append(_events(physical, stream, block, matches))
+        variables = pa.array([place.variable for place in physical.pattern_spec.places], pa.string())
+        bound_to = variables.take(pa.array(matches.positions))
+        columns["events"] = lists_of_events(shown, matches, bound_to, events_type(stream.table.schema))
     else:
         assert isinstance(plan.output, Projection)
-        for value in plan.output.values:
-            names.append(value.name)
-            arrays.append(_value(value, plan, values, stream, len(matches)))
+        values = values_of_matches(shown, matches)
+        columns |= {value.name: _value(value, plan, values, stream, len(matches)) for value in plan.output.values}
     for column in physical.kernel.columns:
-        names.append(column.name)
         found = matches.columns[column.name]
-        arrays.append(integers_as(found, exact) if column.counts else _added(column, found, plan, stream))
-    return pa.RecordBatch.from_arrays(arrays, names)
+        columns[column.name] = integers_as(found, exact) if column.counts else _added(column, found, plan, stream)
+    return pa.RecordBatch.from_arrays(list(columns.values()), list(columns))
 
 
 def _plain(column: pa.ChunkedArray) -> pa.Array:
@@ -189,26 +190,25 @@ def _plain(column: pa.ChunkedArray) -> pa.Array:
     return joined if isinstance(joined, pa.Array) else pa.concat_arrays(joined.chunks)
 
 
-def _events(physical: Physical, stream: Stream, block: Block, matches: Matches) -> pa.Array:
-    """The events of every match as a list of structs: all input columns and the variable."""
-    rows = pa.array(block.row[matches.events])
-    variables = pa.array([place.variable for place in physical.pattern_spec.places], pa.string())
-    fields = [column.take(rows) for column in stream.whole_columns]
-    fields.append(variables.take(pa.array(matches.positions)))
-    struct = pa.StructArray.from_arrays(fields, fields=list(events_type(stream.table.schema).value_type))
+def lists_of_events(shown: Arranged, matches: Matches, last: pa.Array, kind: pa.ListType) -> pa.ListArray:
+    """The events of every match as a list of structs: all input columns, and a last one."""
+    rows = pa.array(shown.block.row[matches.events])
+    columns = [column.take(rows) for column in shown.stream.whole_columns]
+    struct = pa.StructArray.from_arrays([*columns, last], fields=list(kind.value_type))
     return pa.ListArray.from_arrays(pa.array(matches.offsets, pa.int32()), struct)
 
 
-def values_of_matches(physical: Physical, stream: Stream, block: Block, keys: Keys, matches: Matches) -> MatchValues:
+def values_of_matches(shown: Arranged, matches: Matches) -> MatchValues:
     """The values of matches, read from the table of events."""
+    stream, block = shown.stream, shown.block
 
     def of_events(name: str, events: Array) -> Vector:
         return stream.vector(name).take(np.where(events >= 0, block.row[events], -1) if len(block) else events)
 
     def of_keys(name: str, events: Array) -> Vector:
-        return stream.vector(name).take(keys.rows[block.key[events]])
+        return stream.vector(name).take(shown.keys.rows[block.key[events]])
 
-    return MatchValues(block, matches, binding_positions(physical.pattern_spec.places), of_events, of_keys)
+    return MatchValues(block, matches, binding_positions(shown.physical.pattern_spec.places), of_events, of_keys)
 
 
 def _value(value: Value, plan: Plan, values: MatchValues, stream: Stream, length: int) -> pa.Array:

@@ -1,10 +1,10 @@
 """A kernel on several cores: the keys of a block are divided among threads, or the time where there are few keys.
 
 Compiled kernels release Python's lock, so threads run side by side over views of one block. A key is never divided
-between threads unless time is: then the contract of live streams applies, and a thread is shown what it would be shown
-if the stream had come so far and it had been loaded there. Results leave in the order of the parts, whichever thread is
+between threads unless time is: then the contract of live streams applies, and a thread receives what a step of a stream
+would that had come so far and was loaded there. Results leave in the order of the parts, whichever thread is
 done first, and only so many wait for those before them, so memory stays bounded. Batches of rows are made by threads in
-the same manner, a few ahead of whoever reads them. Before all that columns are divided into slices (`expr.row_slices`).
+the same manner, a few ahead of the reader. Before all that columns are divided into slices (`expr.row_slices`).
 
 Cost: that of the kernel over the parts; parts of time overlap by what a result can reach back.
 """
@@ -15,6 +15,7 @@ from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from threading import Condition
 from typing import Any, TypeVar
 
@@ -24,19 +25,19 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.row_slices import in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Divisible, Expected, Failed, Kernel, OnProgress
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 
 Result = TypeVar("Result")
 
 LEAST = 1 << 17
 """Events of a part: fewer are not worth the preparations that every part needs."""
 PARTS = 4
-"""Parts for every thread, at most: one that takes longer than the others keeps nobody waiting for long. What adds up
-takes about as long for each event, so there one is enough.
+"""Parts for every thread, at most, so that one that takes longer than the others delays them little. Kernels that add
+up take about as long for each event, so there one is enough.
 """
 AHEAD = 1
-"""Results that are ready before they are asked for, besides those that threads are at."""
+"""Results that are ready before they are read, besides those that threads work on."""
 WAITING = 1 << 22
 """Entries of results that wait for the parts before them."""
 OVERLAP = 8
@@ -59,11 +60,11 @@ class Portion:
     events: Array | None = None
 
     def start(self, kernel: Kernel[Any, Any]) -> Any:
-        """A state in which everything before was given out."""
+        """A state in which everything before was returned."""
         return kernel.start() if self.before is None else kernel.load(None, self.before)
 
     def results(self, kernel: Kernel[Any, Any], state: Any, on_progress: OnProgress | None) -> Iterator[Any]:
-        """What this part gives out, in numbers of the whole block."""
+        """The results of this part, in numbers of the whole block."""
         if self.until is None:
             found = kernel.finish(state, on_progress)
         else:
@@ -100,7 +101,7 @@ def made_ahead(make: Callable[..., Result], arguments: Sequence[tuple[Any, ...]]
 
 
 class Run:
-    """A kernel over the parts of a block: asked how many results there will be, then for them."""
+    """A kernel over the parts of a block: the expected number of results, then the results."""
 
     def __init__(self, kernel: Kernel[Any, Any], block: Block, threads: int = 1) -> None:
         self.kernel, self.threads = kernel, threads
@@ -110,14 +111,14 @@ class Run:
     def expected(self, *, beforehand: bool) -> Expected | None:
         """How many results there will be; None: not known."""
 
-        def ask(state: Any) -> Expected | None:
+        def expected(state: Any) -> Expected | None:
             found: Expected | None = self.kernel.expected(state, beforehand=beforehand)
             return found
 
         if len(self.parts) == 1:
-            return ask(self.states[0])
+            return expected(self.states[0])
         with ThreadPoolExecutor(self.threads) as pool:
-            found = list(pool.map(in_context(ask), self.states))
+            found = list(pool.map(in_context(expected), self.states))
         known: list[Expected] = [one for one in found if one is not None]
         if len(known) < len(found):  # a sum over some of the parts would be no bound
             return None
@@ -134,18 +135,8 @@ class Run:
             yield from self.parts[0].results(self.kernel, self.states[0], on_progress)
             return
         both = zip(self.parts, self.states, strict=True)
-        yield from _in_turn([_PortionJob(part, self.kernel, state, on_progress) for part, state in both], self.threads)
-
-
-@dataclass(frozen=True, eq=False)
-class _PortionJob:
-    part: Portion
-    kernel: Kernel[Any, Any]
-    state: Any
-    on_progress: OnProgress | None
-
-    def results(self) -> Iterator[Any]:
-        return self.part.results(self.kernel, self.state, self.on_progress)
+        jobs = [partial(part.results, self.kernel, state, on_progress) for part, state in both]
+        yield from _in_turn(jobs, self.threads)
 
 
 class _Done:
@@ -166,7 +157,7 @@ class _Waiting:
         self._turn, self._size, self.stopped = 0, 0, False
 
     def put(self, part: int, found: Any) -> None:
-        """Give a result; wait while there are too many. Nobody waits when all has stopped."""
+        """Give a result; wait while there are too many, unless all has stopped."""
         with self._changed:
             self._changed.wait_for(lambda: self.stopped or self._size < WAITING or self._in_turn(part))
             self._found[part].append(found)
@@ -188,19 +179,19 @@ class _Waiting:
             return found
 
     def stop(self) -> None:
-        """Let whoever waits see that nobody wants more."""
+        """Wake up all threads that wait: no more results are read."""
         with self._changed:
             self.stopped = True
             self._changed.notify_all()
 
 
-def _in_turn(jobs: list[_PortionJob], threads: int) -> Iterator[Any]:
+def _in_turn(jobs: Sequence[Callable[[], Iterator[Any]]], threads: int) -> Iterator[Any]:
     """The results of all jobs, job by job, found by that many threads."""
     waiting = _Waiting(len(jobs))
 
     def work(number: int) -> None:
         try:
-            for found in jobs[number].results() if not waiting.stopped else ():
+            for found in jobs[number]() if not waiting.stopped else ():
                 waiting.put(number, found)
                 if waiting.stopped:
                     break

@@ -53,11 +53,7 @@ def planned(
     queries: tuple[Query, ...], schema: Schema, limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
 ) -> PhysicalWorkload:
     """The queries as a workload; raises `QueryError` that names all that cannot run over such events."""
-    try:
-        return plan_queries(tuple(bind(query, schema) for query in queries), limits, statistics)
-    except QueryError:
-        _refuse(queries, schema, limits)
-        raise
+    return planned_together(bound(queries, schema, limits), limits, statistics)
 
 
 def bound(queries: Sequence[Query], schema: Schema, limits: Limits = NO_LIMITS) -> list[Plan]:
@@ -65,19 +61,16 @@ def bound(queries: Sequence[Query], schema: Schema, limits: Limits = NO_LIMITS) 
     try:
         return [bind(query, schema) for query in queries]
     except QueryError:
-        _refuse(queries, schema, limits)
+        for_every_query(queries, lambda query: plan_query(bind(query, schema), limits))
         raise
 
 
-def _refuse(queries: Sequence[Query], schema: Schema, limits: Limits) -> None:
-    """Raise an error that names all queries that cannot run."""
-    for_every_query(queries, lambda query: plan_query(bind(query, schema), limits))
-
-
-def planned_together(plans: Sequence[Plan], limits: Limits = NO_LIMITS) -> PhysicalWorkload:
-    """The same for queries that are bound already."""
+def planned_together(
+    plans: Sequence[Plan], limits: Limits = NO_LIMITS, statistics: StatisticsOf = nothing_known
+) -> PhysicalWorkload:
+    """Bound queries as a workload; raises `QueryError` that names all that cannot run."""
     try:
-        return plan_queries(tuple(plans), limits)
+        return plan_queries(tuple(plans), limits, statistics)
     except QueryError:
         for_every_query(plans, lambda plan: plan_query(plan, limits))
         raise

@@ -51,7 +51,7 @@ def opened(source: object, options: Options) -> Opened:
 
 
 def _coder(texts: Any) -> Any:
-    """Loads the kernels, which nobody needs who has few events."""
+    """As `code_short_texts`; loads the kernels, which few events do not need."""
     from trendloom.kernels.columns.keys import code_short_texts
 
     return code_short_texts(texts)
@@ -63,7 +63,7 @@ def load(source: object, options: Options) -> Events:
 
 
 def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
-    """What columns of these types mean; nobody has seen an event, so nothing is said of the types present."""
+    """What columns of these types mean; without events the types present are not known."""
     events = prepare(columns.empty_table(), **options.columns())
     return replace(events.schema, present=None)
 
@@ -71,7 +71,7 @@ def schema_of_columns(columns: pa.Schema, options: Options) -> Schema:
 def load_needed(queries: tuple[Query, ...], source: object, options: Options) -> Events:
     """Read and check a stream, of Parquet only the columns that the queries name.
 
-    Rows of TRENDS give out all of them, and all that events hold decides between matches of equal scores.
+    Rows of TRENDS have all of them, and matches of equal scores are ordered by all values of their events.
     """
     found = opened(source, options)
     whole_events = any(isinstance(query.returns, Trends) or query.rank_by is not None for query in queries)

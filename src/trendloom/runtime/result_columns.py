@@ -104,7 +104,7 @@ def added_type(column: ResultColumn, plan: Plan, schema: pa.Schema) -> pa.DataTy
 
 
 def exactly_named(columns: Mapping[str, pa.Array], exact: Collection[str]) -> pa.Table:
-    """A table that tells text from exact numbers that no type is wide enough for."""
+    """A table whose schema marks text that holds exact numbers, which no type is wide enough for."""
     fields = [
         pa.field(name, array.type, metadata=EXACT if name in exact and pa.types.is_string(array.type) else None)
         for name, array in columns.items()

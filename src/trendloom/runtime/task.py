@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
@@ -14,27 +14,26 @@ from trendloom.expr.nodes import Total
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import Expected, Failed, OnProgress
-from trendloom.kernels.contract.matches import Matches, ResultColumn, join
-from trendloom.kernels.contract.totals import Totals, Widening
+from trendloom.kernels.contract.aggregates import Totals, Widening
+from trendloom.kernels.contract.matches import Matches, join
 from trendloom.logical.plan import Aggregation
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import QueryGroup, group_of_one
-from trendloom.runtime.aggregate_rows import beyond_decimal
+from trendloom.runtime.aggregates import WINDOW, beyond_decimal
 from trendloom.runtime.blocks import Stream, build_block, key_codes
 from trendloom.runtime.limits import budget_of, naming_the_way_out, refuse_floods, too_many
-from trendloom.runtime.match_rows import order_of, order_of_added, width_of
+from trendloom.runtime.match_rows import Arranged, order_of, order_of_added, width_of
 from trendloom.runtime.parallel import Run
-from trendloom.runtime.partial_aggregates import WINDOW
-from trendloom.runtime.result_builder import Arranged, Keep, Progress, partial_table, row_batches
+from trendloom.runtime.result_builder import Keep, Progress, partial_table, row_batches
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, empty_batch, row_schema
 
 DECIMAL_BITS = 127
 """A number with more bits has more than 38 digits."""
 FIRST_ENTRIES = 1 << 21
-"""Entries of matches that are found before matches are counted: few matches are there sooner than their number."""
+"""Entries of matches that are found before matches are counted: a small result is faster to enumerate."""
 
 MoreColumns = Callable[[Arranged, Matches], Mapping[str, pa.Array]]
-"""Columns of rows besides their own, by name."""
+"""Columns that are added to rows, by name."""
 KeepMatches = Callable[[Matches], Matches]
 Result = Totals | Matches | Failed
 
@@ -44,25 +43,38 @@ def show(physical: Physical, stream: Stream) -> Arranged:
     return Arranged(physical, stream, *build_block(physical, stream))
 
 
-def rows(
-    shown: Arranged, *, limit: int | None = None, progress: Progress | None = None,
-    unsorted: Callable[[], None] | None = None, more: MoreColumns | None = None, ordered: bool = True,
-    foreseen: Callable[[Expected], None] | None = None, exact: pa.DataType | None = EXACT_ON_SPARK, threads: int = 1,
-    keep: KeepMatches | None = None,
-) -> Iterator[pa.RecordBatch]:  # fmt: skip
-    """Rows per match, `ordered` where they fit in memory (else `unsorted` is told); `limit` stops the search.
+@dataclass(frozen=True)
+class RowCallbacks:
+    """Callbacks of `rows`. `progress`: with the number of matches so far. `foreseen`: with the expected number, before
+    many matches are found. `unsorted`: where rows are not in order, because they do not fit in memory.
+    """
 
-    `more` makes columns that come after those of the rows, for whoever sorts or ranks them later. `foreseen`
-    is told how many matches there will be, where there are many: they are counted, and more than allowed are refused.
-    `exact`: the type of further columns; None: as wide as they need, and a batch without rows comes first. `keep` picks
-    the ranked matches to give out where others belong to another task.
+    progress: Progress | None = None
+    foreseen: Callable[[Expected], None] | None = None
+    unsorted: Callable[[], None] | None = None
+
+
+_NO_CALLBACKS = RowCallbacks()
+
+
+def rows(
+    shown: Arranged, *, limit: int | None = None, more: MoreColumns | None = None, ordered: bool = True,
+    exact: pa.DataType | None = EXACT_ON_SPARK, keep: KeepMatches | None = None,
+    callbacks: RowCallbacks = _NO_CALLBACKS,
+) -> Iterator[pa.RecordBatch]:  # fmt: skip
+    """Rows per match, `ordered` where they fit in memory; `limit` stops the search.
+
+    `more` makes columns that come after those of the rows, by which they are sorted or ranked later. `exact`: the type
+    of further columns; None: as wide as they need, and a batch without rows comes first. `keep` picks the ranked
+    matches to return where others belong to another task. More matches than allowed are refused.
     """
     physical, stream = shown.physical, shown.stream
     budget = budget_of(physical)
     ranking = physical.plan.ranking
+    cut = None
     if ranking is not None:
         ordered, cut, limit = True, limit, None  # the first rows are those with the best ranks
-    found = watched(_counted(shown, limit, foreseen, threads), limit, progress)
+    found = _first(_checked(shown, limit, callbacks), limit, callbacks.progress)
     added = physical.kernel.columns
     if exact is None and not any(column.counts for column in added):
         exact = EXACT_ON_SPARK
@@ -70,36 +82,36 @@ def rows(
     most = None if exact is None or ranking is not None else budget.held
     held, all_there = _up_to(found, most) if ordered or limit else ([], False)
     if exact is None:
-        exact = width_of([numbers for some in held for numbers in _counts(some, added)])
+        exact = width_of([some.columns[column.name] for some in held for column in added if column.counts])
         yield empty_batch(row_schema(physical, stream.table.schema, exact))
 
     def batches(matches: Matches, order: Array | None = None) -> Iterator[pa.RecordBatch]:
-        most = budget.batched(stream.table)
-        for batch, some in row_batches(shown, matches, exact, most, order, threads):
+        for batch, some in row_batches(shown, matches, exact, budget.batched(stream.table), order):
             yield batch if more is None else _with_columns(batch, more(shown, some))
 
     if all_there:
         matches = join(held)
         held.clear()
-        if ranking is not None and len(matches):
-            matches = matches if keep is None else keep(matches)
-            order = order_of_added(shown.block, matches, added, overall=ranking.overall)
-            yield from batches(matches, (np.arange(len(matches)) if order is None else order)[:cut])
-        elif len(matches) and any(column.sorts for column in added):
-            yield from batches(matches, order_of_added(shown.block, matches, added))
-        else:
-            yield from batches(matches, order_of(shown.block, matches, physical.plan.window, _partitions(shown)))
+        if keep is not None and len(matches):
+            matches = keep(matches)
+        order = _order(shown, matches) if len(matches) else None
+        if cut is not None:
+            order = (np.arange(len(matches)) if order is None else order)[:cut]
+        yield from batches(matches, order)
         return
-    if unsorted is not None:
-        unsorted()
-    while held:
-        yield from batches(held.pop(0))
-    for matches in found:
+    if callbacks.unsorted is not None:
+        callbacks.unsorted()
+    for matches in _chained(held, found):
         yield from batches(matches)
 
 
-def _counts(matches: Matches, added: Sequence[ResultColumn]) -> list[Any]:
-    return [matches.columns[column.name] for column in added if column.counts]
+def _order(shown: Arranged, matches: Matches) -> Array | None:
+    """The order in which rows are returned; None: as they are."""
+    plan, added = shown.physical.plan, shown.physical.kernel.columns
+    if plan.ranking is not None or any(column.sorts for column in added):
+        overall = plan.ranking is not None and plan.ranking.overall
+        return order_of_added(shown.block, matches, added, overall=overall)
+    return order_of(shown.block, matches, plan.window, _partitions(shown))
 
 
 def _partitions(shown: Arranged) -> Array | None:
@@ -108,8 +120,8 @@ def _partitions(shown: Arranged) -> Array | None:
     return key_codes(plan.partition, shown.stream).codes[shown.keys.rows] if plan.split else None
 
 
-def watched(found: Iterator[Matches], limit: int | None, progress: Progress | None) -> Iterator[Matches]:
-    """The first matches, all without a limit; the search stops with them, and `progress` hears how many there are."""
+def _first(found: Iterator[Matches], limit: int | None, progress: Progress | None) -> Iterator[Matches]:
+    """The first matches, all without a limit; the search stops with them."""
     count = 0
     for matches in found:
         some = matches if limit is None else matches.part(0, min(len(matches), limit - count))
@@ -132,12 +144,10 @@ def _up_to(found: Iterator[Matches], most: int | None) -> tuple[list[Matches], b
     return held, True
 
 
-def _counted(
-    shown: Arranged, limit: int | None, foreseen: Callable[[Expected], None] | None, threads: int
-) -> Iterator[Matches]:
+def _checked(shown: Arranged, limit: int | None, callbacks: RowCallbacks) -> Iterator[Matches]:
     """The matches; too many are refused, before they are found or when there are too many."""
-    physical = shown.physical
-    run = Run(physical.kernel, shown.block, threads)
+    physical, foreseen = shown.physical, callbacks.foreseen
+    run = Run(physical.kernel, shown.block, shown.stream.threads)
 
     def check_expected(beforehand: bool) -> None:
         expected = run.expected(beforehand=beforehand)
@@ -180,11 +190,11 @@ def partial(
 
 
 class GroupResults:
-    """The results of a group of queries over a stream, handed out by query.
+    """The results of a group of queries over a stream, by query.
 
-    The events are read and sorted, and the kernel runs, when results of any query are first asked for; those of the
-    other queries wait. `on_progress` is called before long numbers are computed. `decimals`: results are Spark's, so a
-    number of matches that they cannot hold is refused before it is computed.
+    The events are read and sorted, and the kernel runs, when results of any query are first read; those of the other
+    queries are kept until they are read. `on_progress` is called before long numbers are computed. `decimals`: results
+    are Spark's, so a number of matches that they cannot hold is refused before it is computed.
     """
 
     def __init__(
@@ -249,7 +259,7 @@ class GroupResults:
     def partial(self, query: int, *, progress: Progress | None = None, keep: Keep | None = None) -> pa.Table | None:
         """The measures of an aggregating query; None where there is no match.
 
-        `keep` picks the results to give out where others belong to another task.
+        `keep` picks the results to return where others belong to another task.
         """
         with naming_the_way_out():
             return partial_table(self.arranged(query), self.of(query), keep=keep, progress=progress)

@@ -73,7 +73,7 @@ class Source(Connector, Protocol):
     def address(self) -> SourceAddress: ...
 
     def known_columns(self, times: tuple[str, ...], checkpoint: str | None = None) -> pa.Schema | None:
-        """The columns as far as they are known without Spark; None if only Spark can tell."""
+        """The columns as far as they are known without Spark; None if they can only be found with Spark."""
         ...
 
     def open(self, spark: Any, settings: ReadSettings) -> Any:

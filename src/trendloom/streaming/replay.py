@@ -1,6 +1,6 @@
 """A live stream played in this process: micro-batches, watermark, buckets and restarts as on a cluster, without Java.
 
-For tests of queries and of kernels: what a stream gives out can be compared, batch by batch, with the same query over
+For tests of queries and of kernels: the rows of a stream can be compared, batch by batch, with the same query over
 all events. The watermark follows Spark's rule: after a batch it is the greatest time seen, less the delay; it never
 goes back.
 """

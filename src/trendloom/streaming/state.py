@@ -1,4 +1,4 @@
-"""State as it is stored: chunks of Arrow bytes that are written once, and an index that says what is in them.
+"""State as it is stored: chunks of Arrow bytes that are written once, and an index of what is in them.
 
 A chunk holds events or summaries of a stretch of time. A batch writes chunks for what it brings, and expiry drops whole
 chunks: nothing is rewritten, except that many small chunks are now and then joined (`crowded`). The index is small and
@@ -8,20 +8,31 @@ read first, so that only chunks that matter are fetched.
 from __future__ import annotations
 
 import json
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import asdict, dataclass, field, replace
 from enum import Enum
-from typing import Protocol
+from typing import Any, Protocol
 
+import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError
+from trendloom.expr.arrays import Array
+from trendloom.kernels.contract import Kernel
+from trendloom.kernels.contract.emission import EmissionPolicy
+from trendloom.model.schema import Schema
+from trendloom.runtime.blocks import at_grain, earliest_times, has_time
 
 FORMAT = 1
 """The version of indexes and chunks; see `UPGRADES`."""
 
 MOST_CHUNKS = 16
 """Chunks of one kind that lie side by side before they are joined."""
+CUTS = 4
+"""Into how many chunks the events of a batch are cut that covers more time than WITHIN, so that old ones can go."""
+CHUNKS = 1 << 32
+"""Numbers of chunks in a namespace."""
 
 
 class Holds(Enum):
@@ -99,24 +110,24 @@ def pack_index(index: ChunkIndex) -> bytes:
 
 def unpack_index(content: bytes) -> ChunkIndex:
     """The index that `pack_index` wrote, of this version or an earlier one."""
-    told = json.loads(content)
-    version = told.pop("format")
+    found = json.loads(content)
+    version = found.pop("format")
     while version in UPGRADES:
-        version, told = version + 1, UPGRADES[version](told)
+        version, found = version + 1, UPGRADES[version](found)
     if version != FORMAT:
         raise StateError(
             f"the state has format {version}, and this version of Trendloom reads formats up to {FORMAT}",
             hint="go on with the version that wrote it, or start with a new checkpoint",
         )
-    chunks = tuple(Chunk(n, Holds(kind), low, high, rows) for n, kind, low, high, rows in told.pop("chunks"))
-    return ChunkIndex(**told, chunks=chunks)
+    chunks = tuple(Chunk(n, Holds(kind), low, high, rows) for n, kind, low, high, rows in found.pop("chunks"))
+    return ChunkIndex(**found, chunks=chunks)
 
 
 UPGRADES: dict[int, Callable[[dict[str, object]], dict[str, object]]] = {}
 """For every older format the function that turns its index into that of the next."""
 
 
-# Where state is kept: a small interface that Spark's state store fits, and one in this process for trials.
+# ------------------------------------------------------------------------------- where state is kept
 
 
 class Memory(Protocol):
@@ -137,7 +148,7 @@ class Memory(Protocol):
         ...
 
     def wake_at(self, watermark: int) -> None:
-        """Ask for a step when the watermark has come so far, even if nothing arrives."""
+        """Cause a step when the watermark has come so far, even if nothing arrives."""
         ...
 
 
@@ -172,19 +183,16 @@ class Kept:
         self.wakes = watermark
 
 
-# The states of several queries in the state of one bucket: a drawer for each.
+# --------------------------------------------------------- the states of several queries in that of one bucket
 #
-# The index of the whole is a table of contents: for every query the number of its drawer and its own index. A chunk has
-# the number of its drawer and its number there. The whole is called when the first of the queries wants to be.
-# Cost: as the states one by one; opening and closing reads and writes one table of contents.
-
-
-CHUNKS = 1 << 32
-"""Numbers of chunks in a drawer."""
+# Each query has a namespace. The index of the bucket is a table of contents: for every query the number of its
+# namespace and its own index. A chunk has the number of its namespace and its number there. The bucket is called at the
+# first watermark at which one of the queries is to be. Cost: as the states one by one; opening and closing reads and
+# writes one table of contents.
 
 
 class StateNamespace:
-    """The state of one query; it is whole again once the drawers are closed."""
+    """The state of one query; it is stored once `NamespacedState` is closed."""
 
     def __init__(self, whole: Memory, number: int, content: bytes | None = None) -> None:
         self.whole, self.number, self.content = whole, number, content
@@ -221,18 +229,18 @@ class StateNamespace:
 
 
 class NamespacedState:
-    """All drawers of a bucket, open between `__init__` and `close`."""
+    """All namespaces of a bucket, open between `__init__` and `close`."""
 
     def __init__(self, whole: Memory) -> None:
         content = whole.index()
-        told = {} if content is None else json.loads(content)
+        stored = {} if content is None else json.loads(content)
         self.whole = whole
         self.namespaces = {
-            name: StateNamespace(whole, number, index.encode()) for name, (number, index) in told.items()
+            name: StateNamespace(whole, number, index.encode()) for name, (number, index) in stored.items()
         }
 
     def of(self, name: str) -> StateNamespace:
-        """The drawer of a query, a new one if it has none."""
+        """The namespace of a query, a new one if it has none."""
         if name not in self.namespaces:
             taken = {namespace.number for namespace in self.namespaces.values()}
             free = next(number for number in range(len(taken) + 1) if number not in taken)
@@ -240,22 +248,158 @@ class NamespacedState:
         return self.namespaces[name]
 
     def keep_only(self, names: Collection[str]) -> None:
-        """Clear the drawers of queries that have been removed."""
+        """Clear the namespaces of queries that have been removed."""
         for name, namespace in self.namespaces.items():
             if name not in names:
                 namespace.clear()
 
     def close(self) -> None:
-        """Write the table of contents, and ask for the first call that any query wants."""
-        told = {
+        """Write the table of contents, and wake up at the first watermark of any query."""
+        contents = {
             name: (namespace.number, namespace.content.decode())
             for name, namespace in self.namespaces.items()
             if namespace.content is not None
         }
-        if not told:
+        if not contents:
             self.whole.clear()
             return
-        self.whole.set_index(json.dumps(told).encode())
+        self.whole.set_index(json.dumps(contents).encode())
         wakes = [namespace.wakes for namespace in self.namespaces.values() if namespace.wakes is not None]
         if wakes:
             self.whole.wake_at(min(wakes))
+
+
+# --------------------------------------------------------------------------------- events between two steps
+
+
+class EventBuffer(ABC):
+    """The part of a step that reads and writes chunks: events that arrived in time are kept, late ones set apart.
+
+    The counts are right when all that has arrived is kept. Cost: one pass over what has arrived; joining small chunks
+    now and then.
+    """
+
+    memory: Memory
+    watermark: int | None
+    index: ChunkIndex
+    kept: int
+    untimed: int
+    late: pa.Table | None  # events that came too late or have no time
+
+    @property
+    @abstractmethod
+    def kernel(self) -> Kernel[Any, Any]:
+        """The kernel that the events are kept for."""
+
+    @property
+    @abstractmethod
+    def meaning(self) -> Schema:
+        """What the columns of the stream mean."""
+
+    @property
+    @abstractmethod
+    def schema(self) -> pa.Schema:
+        """The columns that are kept."""
+
+    @property
+    @abstractmethod
+    def since(self) -> int | None:
+        """The tick from which on events count; None: all do."""
+
+    @property
+    def emission(self) -> EmissionPolicy:
+        return self.kernel.emission
+
+    @property
+    def within(self) -> int:
+        """The length of the windows."""
+        return self.emission.window.within or 1
+
+    @property
+    def needed_from(self) -> int:
+        """The tick from which on events are needed, after the last step."""
+        return -(2**63) if self.index.before is None else self.emission.needs(self.index.before)
+
+    def in_time(self, arrived: pa.Table) -> tuple[pa.Table, Array]:
+        """The events that have arrived, apart from those that came too late, or happened before the query's time."""
+        timed = has_time(arrived, self.meaning)
+        self.untimed = int(len(timed) - timed.sum())
+        with_time = arrived if timed.all() else arrived.filter(pa.array(timed))
+        times = earliest_times(with_time, self.meaning)
+        if self.since is not None and len(times) and int(times.min()) < self.since:
+            seen = times >= self.since
+            with_time, times = with_time.filter(pa.array(seen)), times[seen]
+        late = np.zeros(len(times), np.bool_) if self.watermark is None else times < self.watermark
+        if self.untimed or late.any():
+            parts = [arrived.filter(pa.array(~timed)), with_time.filter(pa.array(late))]
+            self.late = pa.concat_tables(parts)
+            with_time, times = with_time.filter(pa.array(~late)), times[~late]
+        events = with_time.select(self.schema.names).cast(self.schema)
+        self.kept = len(events)
+        return events, times
+
+    def keep(self, events: pa.Table, times: Array) -> None:
+        """Write events as chunks, those of a long time as several chunks."""
+        for part, its_times in self._parts(events, times):
+            self.write(Holds.EVENTS, part, its_times)
+
+    def _parts(self, events: pa.Table, times: Array) -> Iterator[tuple[pa.Table, Array]]:
+        if not len(times) or int(times.max()) - int(times.min()) <= self.within:
+            yield events, times
+            return
+        low, span = int(times.min()), int(times.max()) - int(times.min()) + 1
+        part = (times - low) // -(-span // CUTS)
+        for number in np.unique(part):
+            rows = np.flatnonzero(part == number)
+            yield events.take(pa.array(rows)), times[rows]
+
+    def forget(self, events: int, summaries: int) -> None:
+        """Drop chunks whose events or summaries are all before a tick, join small ones."""
+        bounds = {Holds.EVENTS: events, Holds.SUMMARIES: summaries}
+        self.drop([chunk for chunk in self.index.chunks if chunk.high < bounds[chunk.holds]])
+        for group in list(crowded(self.index.of(Holds.EVENTS), self.within // CUTS)):
+            table = self.events_of(group)
+            times = earliest_times(table, self.meaning)
+            rows = np.flatnonzero(times >= events)
+            self.drop(group)
+            self.write(Holds.EVENTS, table.take(pa.array(rows)), times[rows])
+
+    def events_of(self, chunks: list[Chunk]) -> pa.Table:
+        """The events of chunks; a column that some lack has no values there."""
+        tables = [self.read(chunk) for chunk in chunks]
+        return pa.concat_tables(tables, promote_options="default") if tables else self.schema.empty_table()
+
+    def read(self, chunk: Chunk) -> pa.Table:
+        return unpack(self.memory.chunk(chunk.number))
+
+    def write(self, holds: Holds, table: pa.Table, times: Array) -> None:
+        if len(table):
+            self.index, chunk = self.index.with_chunk(holds, int(times.min()), int(times.max()), len(table))
+            self.memory.set_chunk(chunk.number, pack(table))
+
+    def drop(self, gone: list[Chunk]) -> None:
+        for chunk in gone:
+            self.memory.drop_chunk(chunk.number)
+        self.index = self.index.without({chunk.number for chunk in gone})
+
+    def certain_chunks(self, watermark: int) -> list[Chunk]:
+        """The chunks with events before a watermark that are still needed."""
+        needed = self.needed_from
+        return [chunk for chunk in self.index.of(Holds.EVENTS) if chunk.low < watermark and chunk.high >= needed]
+
+    def closes(self) -> int:
+        """The next watermark at which a window or a span may end."""
+        earliest = min(chunk.low for chunk in self.index.chunks)
+        return self.emission.closes(earliest, earliest if self.index.before is None else self.index.before)
+
+    def due(self) -> int:
+        """The watermark at which there is something to do, even if nothing arrives."""
+        return self.closes()
+
+    def save(self) -> None:
+        """Write the index and the next wake-up call, or forget the state where nothing is kept."""
+        if not self.index.chunks:
+            self.memory.clear()
+            return
+        self.memory.set_index(pack_index(self.index))
+        self.memory.wake_at(at_grain(self.due(), self.meaning))

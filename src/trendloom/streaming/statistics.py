@@ -76,16 +76,16 @@ class Figures:
 
     @classmethod
     def of_text(cls, text: bytes) -> Self:
-        told: dict[str, Any] = json.loads(text)
+        found: dict[str, Any] = json.loads(text)
         return cls(
-            told["batch"],
-            told["events"],
-            told["first"],
-            told["last"],
-            told["types"],
-            {tuple(names): count for names, count in told["keys"]},
-            {(query, position): count for query, position, count in told["fitting"]},
-            {(kind, column): count for kind, column, count in told.get("domains", ())},
+            found["batch"],
+            found["events"],
+            found["first"],
+            found["last"],
+            found["types"],
+            {tuple(names): count for names, count in found["keys"]},
+            {(query, position): count for query, position, count in found["fitting"]},
+            {(kind, column): count for kind, column, count in found.get("domains", ())},
         )
 
 
@@ -98,7 +98,7 @@ def _greater(some: Mapping[Any, int], others: Mapping[Any, int]) -> dict[Any, in
 
 
 def figures_at(checkpoint: str) -> Figures:
-    """What earlier batches of a stream counted; nothing where there were none, or where nobody can read it."""
+    """The figures of earlier batches of a stream; none where there were none, or where they cannot be read."""
     system, folder = place(checkpoint)
     path = f"{folder}/{NAME}"
     if system.get_file_info(path).type is not fs.FileType.File:

@@ -1,107 +1,38 @@
 """One step of one query in one bucket: events that have become certain go to the kernel, new ones are kept.
 
 What arrives in a batch is never earlier than the watermark of that batch (or it is late), so it cannot be certain yet.
-So a step first works off what was kept and is now certain, then keeps what has arrived, as it is.
-Cost: reading the events that the kernel asks for, one columnar call, writing what is new.
+So a step first processes what was kept and is now certain, then keeps what has arrived, as it is.
+Cost: reading the events that the kernel needs, one columnar call, writing what is new.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import StateError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, windows_of
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.columns.windows import windows_of
-from trendloom.kernels.contract import KEY, PANE
-from trendloom.kernels.contract.emission import Certain, EmissionPolicy
+from trendloom.kernels.contract import KEY, PANE, Kernel
+from trendloom.kernels.contract.aggregates import Totals
+from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 from trendloom.model.schema import Schema
-from trendloom.runtime.blocks import Stream, at_grain, build_block, key_codes, since_grain, stream_of_table
+from trendloom.runtime.blocks import Stream, build_block, key_codes, since_grain, stream_of_table
+from trendloom.runtime.match_rows import Arranged
 from trendloom.streaming import state as stored_state
-from trendloom.streaming.event_buffer import EventBuffer
-from trendloom.streaming.state import Chunk, ChunkIndex, Holds, Memory, pack_index, unpack_index
+from trendloom.streaming.state import Chunk, ChunkIndex, EventBuffer, Holds, Memory, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
-
-# What a kernel is shown in a step: events and summaries with one numbering of keys, and the way back to values.
-
-
-@dataclass(frozen=True, eq=False)
-class KeyWindows:
-    """Pairs of a key and the start of a window."""
-
-    key: Array
-    start: Array
-
-    def of(self, found: Totals | Matches, block: Block) -> Totals | Matches:
-        """The results of these keys and windows."""
-        if isinstance(found, Totals):
-            key, start = found.key, found.start
-        else:
-            assert found.window_start is not None
-            key, start = block.key[found.first], found.window_start
-        if not len(self.key):
-            return found.take(np.zeros(0, np.int64))
-        width = int(self.key.max()) + 1
-        known = (key < width) & np.isin(start * width + key, self.start * width + self.key)
-        return found.take(np.flatnonzero(known))
-
-
-@dataclass(frozen=True, eq=False)
-class StepInput:
-    """What a kernel is shown: a block of events, and summaries, with one numbering of keys."""
-
-    stream: Stream  # events, then a row for each summary
-    keys: Keys
-    block: Block
-    summaries: pa.Table | None
-
-
-def step_input_of(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> StepInput:
-    """Number the keys of events and summaries together."""
-    stream, keys = _with_summaries(streaming_query, events, summaries)
-    count = len(events.ticks)
-    numbered = None if summaries is None else _numbered(streaming_query, summaries, keys.codes[count:])
-    block, _ = build_block(streaming_query.physical, events, replace(keys, codes=keys.codes[:count]))
-    return StepInput(stream, keys, block, numbered)
-
-
-def _with_summaries(streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None) -> tuple[Stream, Keys]:
-    """Events and, after them, one row per summary with its key's columns; and the keys of all these rows."""
-    partition = streaming_query.physical.plan.keys
-    if summaries is None or not len(summaries):
-        return events, key_codes(partition, events)
-    if not partition:
-        rows = len(events.ticks) + len(summaries)
-        return events, Keys(np.zeros(rows, np.int64), 1, np.zeros(1, np.int64), None)
-    table = pa.concat_tables([events.table, summaries.select(list(partition))], promote_options="default")
-    stream = Stream(table, events.kinds, events.ticks)
-    return stream, key_codes(partition, stream)
-
-
-def _numbered(streaming_query: StreamingQuery, summaries: pa.Table, codes: Array) -> pa.Table:
-    """Summaries with the numbers of their keys in place of the values."""
-    return summaries.drop_columns(list(streaming_query.physical.plan.keys)).append_column(KEY, pa.array(codes))
-
-
-def valued(streaming_query: StreamingQuery, stream: Stream, keys: Keys, made: pa.Table) -> pa.Table:
-    """Summaries with the values of their keys in place of the numbers."""
-    rows = pa.array(keys.rows[made[KEY].to_numpy()])
-    made = made.drop_columns([KEY])
-    for name in streaming_query.physical.plan.keys:
-        made = made.append_column(streaming_query.schema.field(name), stream.table[name].take(rows))
-    return made
 
 
 @dataclass
 class QueryStep(EventBuffer):
-    """A step under way. `rows` gives out results and at its end writes the state; then the counts are right."""
+    """A step under way. `rows` returns results and at its end writes the state; then the counts are right."""
 
     streaming_query: StreamingQuery
     memory: Memory
@@ -128,8 +59,8 @@ class QueryStep(EventBuffer):
             self.index = _checked(streaming_query, found, self.buckets)
 
     @property
-    def emission(self) -> EmissionPolicy:
-        return self.streaming_query.kernel.emission
+    def kernel(self) -> Kernel[Any, Any]:
+        return self.streaming_query.kernel
 
     @property
     def meaning(self) -> Schema:
@@ -142,10 +73,6 @@ class QueryStep(EventBuffer):
     @property
     def since(self) -> int | None:
         return self.streaming_query.since
-
-    @property
-    def within(self) -> int:
-        return self.emission.window.within or 1
 
     def rows(self, arrived: pa.Table | None = None) -> Iterator[pa.RecordBatch]:
         """The results that have become certain; then the events that have arrived are kept."""
@@ -160,7 +87,7 @@ class QueryStep(EventBuffer):
             self.keep(events, times)
         if self.watermark is not None:
             self.forget(self.emission.needs(self.watermark), self.emission.oldest(self.watermark))
-        self._save()
+        self.save()
 
     # ---------------------------------------------------------------------------------------------- stepping
 
@@ -175,57 +102,52 @@ class QueryStep(EventBuffer):
         )
         if emission.certain in (Certain.LAST, Certain.LATEST):
             return more
-        return (emission.pane is not None and more) or self._closes() <= watermark
-
-    def _closes(self) -> int:
-        """The next watermark at which a window or a span may end."""
-        earliest = min(chunk.low for chunk in self.index.chunks)
-        return self.emission.closes(earliest, earliest if self.index.before is None else self.index.before)
+        return (emission.pane is not None and more) or self.closes() <= watermark
 
     def _step(self, watermark: int) -> Iterator[pa.RecordBatch]:
-        streaming_query, kernel, before = self.streaming_query, self.streaming_query.kernel, self.index.before
-        read = self._certain(before, watermark)
+        streaming_query, kernel = self.streaming_query, self.kernel
+        read = self._certain(watermark)
         join = len(self.index.of(Holds.SUMMARIES)) > stored_state.MOST_CHUNKS
-        summaries = self._summaries() if join or self._closes() <= watermark else None
-        step_input = step_input_of(streaming_query, read.events, summaries)
-        stream, keys, block = step_input.stream, step_input.keys, step_input.block
-        results, state = kernel.step(kernel.load(step_input.summaries, before), block, watermark)
-        yield from streaming_query.rows(stream, block, keys, results)
+        summaries = self._summaries() if join or self.closes() <= watermark else None
+        shown, numbered = _arranged(streaming_query, read.events, summaries)
+        results, state = kernel.step(kernel.load(numbered, self.index.before), shown.block, watermark)
+        yield from streaming_query.rows(shown, results)
         kept = kernel.kept(state)
         if kept is not None:
-            self._thin_out(read, block.row[kept])
+            self._thin_out(read, shown.block.row[kept])
         if join:
             self.drop(list(self.index.of(Holds.SUMMARIES)))
         made = kernel.dump(state, whole=join)
         if made is not None:
             assert self.emission.pane is not None
             self.write(
-                Holds.SUMMARIES, valued(streaming_query, stream, keys, made), made[PANE].to_numpy() * self.emission.pane
+                Holds.SUMMARIES,
+                _with_key_values(streaming_query, shown, made),
+                made[PANE].to_numpy() * self.emission.pane,
             )
 
     def _early(self, arrived: pa.Table) -> Iterator[pa.RecordBatch]:
-        """What the open windows amount to so far, of keys and windows that events have arrived for."""
-        kernel, before, plan = self.streaming_query.kernel, self.index.before, self.streaming_query.physical.plan
-        needs = -(2**63) if before is None else self.emission.needs(before)
-        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= needs]
+        """The results of open windows so far, of keys and windows that events have arrived for."""
+        kernel, plan = self.kernel, self.streaming_query.physical.plan
+        tables = [self.read(chunk) for chunk in self.index.of(Holds.EVENTS) if chunk.high >= self.needed_from]
         known = sum(map(len, tables))
         events = stream_of_table(plan, pa.concat_tables([*tables, arrived]))
-        needed = np.flatnonzero(events.ticks >= needs)
-        step_input = step_input_of(self.streaming_query, rows_of_stream(events, needed), self._summaries())
+        needed = np.flatnonzero(events.ticks >= self.needed_from)
+        shown, summaries = _arranged(self.streaming_query, rows_of_stream(events, needed), self._summaries())
         new = needed >= known
-        which, start = windows_of(events.ticks[needed][new], events.ticks[needed][new], plan.window)
-        touched = KeyWindows(step_input.keys.codes[: len(needed)][new][which], start)
-        _, state = kernel.step(kernel.load(step_input.summaries, before), step_input.block, None)
-        results = (touched.of(found, step_input.block) for found in kernel.finish(state))
-        yield from self.streaming_query.rows(step_input.stream, step_input.block, step_input.keys, results)
+        times = events.ticks[needed][new]
+        which, start = windows_of(times, times, plan.window)
+        key = shown.keys.codes[: len(needed)][new][which]
+        _, state = kernel.step(kernel.load(summaries, self.index.before), shown.block, None)
+        results = (_of_windows(found, shown.block, key, start) for found in kernel.finish(state))
+        yield from self.streaming_query.rows(shown, results)
 
-    def _certain(self, before: int | None, watermark: int) -> _ReadChunks:
+    def _certain(self, watermark: int) -> _ReadChunks:
         """The events that are certain and still needed."""
-        needs = -(2**63) if before is None else self.emission.needs(before)
-        chosen = [c for c in self.index.of(Holds.EVENTS) if c.low < watermark and c.high >= needs]
+        chosen = self.certain_chunks(watermark)
         tables = [self.read(chunk) for chunk in chosen] or [self.streaming_query.schema.empty_table()]
         stream = stream_of_table(self.streaming_query.physical.plan, pa.concat_tables(tables))
-        wanted = (stream.ticks >= needs) & (stream.ticks < watermark)
+        wanted = (stream.ticks >= self.needed_from) & (stream.ticks < watermark)
         if wanted.all():
             return _ReadChunks(chosen, stream, rows_of_stream(stream, np.zeros(0, np.int64)))
         uncertain = rows_of_stream(stream, np.flatnonzero(stream.ticks >= watermark))
@@ -254,23 +176,13 @@ class QueryStep(EventBuffer):
             table = table.filter(pa.array(table[PANE].to_numpy() * self.emission.pane >= old))
         return table
 
-    # ----------------------------------------------------------------------------------------------- keeping
-
-    def _save(self) -> None:
-        if not self.index.chunks:
-            self.memory.clear()
-            return
-        self.memory.set_index(pack_index(self.index))
-        self.memory.wake_at(at_grain(self._due(), self.meaning))
-
-    def _due(self) -> int:
-        """The watermark at which there is something to do, even if nothing arrives."""
+    def due(self) -> int:
         emission, events = self.emission, self.index.of(Holds.EVENTS)
         passed = -(2**63) if self.watermark is None else self.watermark
         if emission.certain in (Certain.LAST, Certain.LATEST):
             waiting = [max(chunk.low, passed) for chunk in events if self._matters_until(chunk) >= passed]
             return min(waiting) + 1 if waiting else emission.forgotten(max(chunk.high for chunk in events))
-        return self._closes()
+        return self.closes()
 
     def _matters_until(self, chunk: Chunk) -> int:
         """By when an event of a chunk may make a match certain."""
@@ -290,6 +202,50 @@ def rows_of_stream(stream: Stream, rows: Array) -> Stream:
     """Some events of a stream."""
     intervals = None if stream.intervals is None else stream.intervals.take(rows)
     return Stream(stream.table.take(pa.array(rows)), stream.kinds, stream.ticks[rows], intervals=intervals)
+
+
+def _arranged(
+    streaming_query: StreamingQuery, events: Stream, summaries: pa.Table | None
+) -> tuple[Arranged, pa.Table | None]:
+    """The events sorted for the kernel, and the summaries with numbers in place of the values of their keys.
+
+    Keys of both have one numbering: the stream has a row for each summary after those of the events.
+    """
+    partition, count, stream = streaming_query.physical.plan.keys, len(events.ticks), events
+    if summaries is None or not len(summaries):
+        keys = key_codes(partition, events)
+    elif not partition:
+        keys = Keys(np.zeros(count + len(summaries), np.int64), 1, np.zeros(1, np.int64), None)
+    else:
+        table = pa.concat_tables([events.table, summaries.select(list(partition))], promote_options="default")
+        stream = Stream(table, events.kinds, events.ticks)
+        keys = key_codes(partition, stream)
+    if summaries is not None:
+        summaries = summaries.drop_columns(list(partition)).append_column(KEY, pa.array(keys.codes[count:]))
+    block, _ = build_block(streaming_query.physical, events, replace(keys, codes=keys.codes[:count]))
+    return Arranged(streaming_query.physical, stream, block, keys), summaries
+
+
+def _with_key_values(streaming_query: StreamingQuery, shown: Arranged, summaries: pa.Table) -> pa.Table:
+    """Summaries with the values of their keys in place of the numbers."""
+    rows = pa.array(shown.keys.rows[summaries[KEY].to_numpy()])
+    summaries = summaries.drop_columns([KEY])
+    for name in streaming_query.physical.plan.keys:
+        summaries = summaries.append_column(streaming_query.schema.field(name), shown.stream.table[name].take(rows))
+    return summaries
+
+
+def _of_windows(found: Totals | Matches, block: Block, key: Array, start: Array) -> Totals | Matches:
+    """The results of some windows: pairs of a key and the start."""
+    if isinstance(found, Totals):
+        keys, starts = found.key, found.start
+    else:
+        assert found.window_start is not None
+        keys, starts = block.key[found.first], found.window_start
+    if not len(key):
+        return found.take(np.zeros(0, np.int64))
+    width = int(key.max()) + 1
+    return found.take(np.flatnonzero((keys < width) & np.isin(starts * width + keys, start * width + key)))
 
 
 def _checked(streaming_query: StreamingQuery, index: ChunkIndex, buckets: int) -> ChunkIndex:

@@ -15,10 +15,9 @@ import pyarrow as pa
 from trendloom.errors import RunError
 from trendloom.frontend.tql.printer import write
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.contract import FROM_EVENTS, Kernel
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 from trendloom.logical.bind import bind
 from trendloom.logical.bind.patterns import bind_pattern
 from trendloom.model.selection import Trends
@@ -29,12 +28,10 @@ from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.planner.live import live_kernel, refuse_early
 from trendloom.planner.measures import measures_of
 from trendloom.planner.plan import Physical
-from trendloom.runtime.aggregate_rows import finish_aggregates
-from trendloom.runtime.blocks import Stream
-from trendloom.runtime.partial_aggregates import merge_partials
+from trendloom.runtime.aggregates import finish_aggregates, merge_partials
+from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.rank_merge import BOUND, bound_events, rank_together
-from trendloom.runtime.result_builder import Arranged, partial_table, row_batches
+from trendloom.runtime.result_builder import BOUND, bound_events, partial_table, rank_together, row_batches
 from trendloom.runtime.result_columns import aggregate_schema, fitted, row_schema
 
 STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)
@@ -47,7 +44,7 @@ MOST_ENTRIES = 50_000_000
 class StreamingQuery:
     """`schema`: the columns of the events that are kept. `name`: that of the query, empty if it has none.
 
-    `early`: rows of windows that are still open are given out, too, whenever events arrive for them. `generation`:
+    `early`: rows of windows that are still open are returned, too, whenever events arrive for them. `generation`:
     how often the query was taken out of the workload and put back; state of an earlier one is of no use.
     `since`: the query was added to a stream under way, and has seen every event from this tick on; None: all events.
     `together`: its events are kept, and its results found, together with those of others.
@@ -67,9 +64,9 @@ class StreamingQuery:
     def whole_from(self) -> int | None:
         """The first tick at which a window, or a match without windows, may begin and be whole; None: any.
 
-        What is said of a match that begins there depends on no event before `since`. A window holds all that matters to
-        it. Without windows a match looks ahead only; where a NOT may look back from it, or a longer trend may hold it,
-        by less than WITHIN.
+        A match that begins there depends on no event before `since`. A window holds all that matters to it. Without
+        windows a match depends on later events only; where a NOT or a longer trend may begin before it, that is by less
+        than WITHIN.
         """
         if self.since is None:
             return None
@@ -92,7 +89,7 @@ class StreamingQuery:
 
     @property
     def in_parts(self) -> bool:
-        """Whether what buckets give out has to meet: they add up parts of groups, or rank the best of each together."""
+        """Whether results of buckets are combined: parts of groups are added up, or the best of each ranked again."""
         return self.adds_up or self.physical.plan.ranks_across_keys
 
     @property
@@ -120,24 +117,23 @@ class StreamingQuery:
     def _fingerprint(self, family: str) -> str:
         plan = self.physical.plan
         query = replace(plan.query, name=None, having=None, returns=Trends.ALL)
-        told: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
-        told += [plan.schema.type, str(plan.schema.axis), family, str(self.kernel.emission)]
-        told += [list(plan.schema.order)] if plan.schema.order else []
-        told += [["split", *plan.split]] if plan.split else []
+        parts: list[object] = [write(query), [[f.name, str(f.type)] for f in self.schema], plan.schema.time]
+        parts += [plan.schema.type, str(plan.schema.axis), family, str(self.kernel.emission)]
+        parts += [list(plan.schema.order)] if plan.schema.order else []
+        parts += [["split", *plan.split]] if plan.split else []
         positions = len(self.physical.pattern_spec.places)
-        told += [["positions", positions]] if positions != len(bind_pattern(plan.query.pattern).atoms) else []
-        told += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
-        told += [repr(plan.schema.imprecision)] if plan.schema.imprecision is not None else []
+        parts += [["positions", positions]] if positions != len(bind_pattern(plan.query.pattern).atoms) else []
+        parts += [f"zone {plan.schema.zone}"] if plan.schema.zone is not None else []
+        parts += [repr(plan.schema.imprecision)] if plan.schema.imprecision is not None else []
         if self.kernel.emission.pane is not None:
-            told += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
+            parts += [self.numeric, sorted(measure.name for measure in measures_of(plan))]
             decimals = sorted({m.column for m in measures_of(plan) if m.column and plan.schema.scale(m.column)})
-            told += [["exact", *decimals]] if decimals else []  # earlier versions added them up as doubles
-        return hashlib.sha256(json.dumps(told).encode()).hexdigest()[:24]
+            parts += [["exact", *decimals]] if decimals else []  # earlier versions added them up as doubles
+        return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:24]
 
-    def rows(self, stream: Stream, block: Block, keys: Keys, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
-        """Results of the kernel as rows, or as parts where buckets know parts only; none that might lack events."""
-        results = self._whole(block, results)
-        shown = Arranged(self.physical, stream, block, keys)
+    def rows(self, shown: Arranged, results: Iterator[Any]) -> Iterator[pa.RecordBatch]:
+        """Results of the kernel as rows, or as parts where buckets have parts only; none that might lack events."""
+        results = self._whole(shown.block, results)
         if not self.physical.aggregates:
             size = 0
             for matches in results:
@@ -181,7 +177,7 @@ class StreamingQuery:
             yield found if whole.all() else found.take(np.flatnonzero(whole))
 
     def _refuse_floods(self, size: int) -> int:
-        """A batch must end some time, and its rows must fit Spark's columns."""
+        """Refuse more events than a batch can have in a bounded time, and than fit Spark's columns."""
         if size > MOST_ENTRIES:
             raise RunError(
                 f"more than {MOST_ENTRIES:,} events in the matches of one step of the live stream",
@@ -196,7 +192,7 @@ class StreamingQuery:
 
 
 def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> StreamingQuery:
-    """The flow of a planned query over events with these columns; what cannot be served is refused."""
+    """The streaming query of a planned one over events with these columns; what cannot run live is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
     if early:
         # of keys that are apart, groups are added up only when a window ends
@@ -207,7 +203,7 @@ def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool 
 
 
 def as_before_rules(streaming_query: StreamingQuery) -> StreamingQuery:
-    """The flow of the same query as it is without the rules that make its state another one."""
+    """The same query without the rules that make its state another one."""
     physical = _without(streaming_query.physical, STATE_WITHOUT).in_numbers(streaming_query.numeric)
     return replace(streaming_query, physical=physical, kernel=live_kernel(physical))
 

@@ -1,4 +1,4 @@
-"""What a changed text of queries makes of a workload that runs: all of it that is good is taken, the rest is refused.
+"""Apply a changed text of queries to a workload that runs: queries that can run are taken, the others are refused.
 
 - A query that is refused under a name that runs leaves the one that runs in place.
 - As long as a part of the text does not parse, no query is removed: its name may stand in that part, and a text that
@@ -22,7 +22,7 @@ from trendloom.streaming.streaming_query import StreamingQuery
 
 Queries = tuple[Query, ...]
 Check = Callable[[Queries], None]
-"""Raises what stands against queries as one workload."""
+"""Raises an error where queries cannot run as one workload."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class WorkloadDiff:
 
 
 def take_queries(text: str, running: Queries, check: Check) -> WorkloadDiff:
-    """The workload that a text asks for, as far as it can be had."""
+    """The workload of a text, as far as it can run."""
     try:
         parsed = parse_blocks(text)
     except ParseError as error:
@@ -89,7 +89,7 @@ def _refusal(queries: Queries, check: Check) -> TrendloomError | None:
     return None
 
 
-# What there is to say of queries that joined a stream under way: from when on their answers are whole.
+# ------------------------------------------------------------- notes on queries that joined a stream under way
 
 
 def news_of(streaming_queries: Iterable[StreamingQuery], reached: int | None) -> Iterator[QueryNote]:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from trendloom.errors import OptionError
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.logical.plan import Plan
 from trendloom.planner.inspection import Program, Slot, program_of
 from trendloom.planner.plan import Physical

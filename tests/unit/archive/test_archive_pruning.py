@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 from tests.unit.archive.samples import QUERY, archive_of_seconds, events
 
-from trendloom.archive import create_archive, open_archive, reading, write_events, write_results, writing
+from trendloom.archive import create_archive, data_files, open_archive, write_events, write_results, writing
 
 
 class Tally(pq.ParquetFile):  # type: ignore[misc]
@@ -33,7 +33,7 @@ class Tally(pq.ParquetFile):  # type: ignore[misc]
 @pytest.fixture
 def tally(monkeypatch: pytest.MonkeyPatch) -> type[Tally]:
     Tally.opened, Tally.groups, Tally.columns = [], [], []
-    monkeypatch.setattr(reading.pq, "ParquetFile", Tally)
+    monkeypatch.setattr(data_files.pq, "ParquetFile", Tally)
     return Tally
 
 

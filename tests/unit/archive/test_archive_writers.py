@@ -11,8 +11,7 @@ import pytest
 from tests.unit.archive.samples import archive_of_seconds, events
 
 from trendloom.archive import create_archive, open_archive, upkeep, write_events
-from trendloom.archive.commits import Commit, write_commit
-from trendloom.archive.locks import sole_writer
+from trendloom.archive.commits import Commit, sole_writer, write_commit
 from trendloom.archive.requests import ArchiveRequest
 from trendloom.engines.local.archive import archive_locally
 from trendloom.errors import OptionError, RunError
@@ -21,7 +20,7 @@ from trendloom.options import Options
 HOLD = """
 import sys
 from pathlib import Path
-from trendloom.archive.locks import sole_writer
+from trendloom.archive.commits import sole_writer
 with sole_writer(Path(sys.argv[1]), [sys.argv[2]]):
     print("held", flush=True)
     sys.stdin.read()

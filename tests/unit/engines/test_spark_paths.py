@@ -21,7 +21,7 @@ from trendloom.kernels.contract import PANE
 from trendloom.logical.bind import bind
 from trendloom.model.time import Window
 from trendloom.options import Options
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import finish_aggregates
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import load, queries_of
 

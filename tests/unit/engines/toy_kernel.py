@@ -15,9 +15,9 @@ import pyarrow as pa
 
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import KEY, PANE, OnProgress
+from trendloom.kernels.contract.aggregates import Amounts, Totals
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import Matches, ResultColumn
-from trendloom.kernels.contract.totals import Amounts, Totals
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window

@@ -132,9 +132,9 @@ def test_rows_read_back_as_they_were(format: str, tmp_path: Path) -> None:
 
 
 def test_no_rows_still_have_columns(tmp_path: Path) -> None:
-    schema = pa.schema({"a": pa.int64()})
+    empty = pa.record_batch({"a": pa.array([], pa.int64())})
     for format in ("csv", "parquet"):
-        assert write(iter(()), format, tmp_path / f"r.{format}", schema=schema) == 0
+        assert write(iter([empty]), format, tmp_path / f"r.{format}") == 0
     assert (tmp_path / "r.csv").read_text() == "a\n"
     assert pq.read_schema(tmp_path / "r.parquet").names == ["a"]
     assert write(iter(()), "jsonl", tmp_path / "r.jsonl") == 0

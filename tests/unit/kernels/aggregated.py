@@ -12,8 +12,7 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys
-from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Totals
 from trendloom.logical.bind import bind
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block

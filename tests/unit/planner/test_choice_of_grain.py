@@ -8,7 +8,7 @@ import pytest
 import trendloom as tl
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
-from trendloom.kernels.contract.measures import Grain
+from trendloom.kernels.contract.aggregates import Grain
 from trendloom.kernels.match.search import SearchKernel
 from trendloom.logical.bind import bind
 from trendloom.planner.request import Choice

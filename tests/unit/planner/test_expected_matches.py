@@ -14,9 +14,9 @@ from trendloom.logical.bind import bind
 from trendloom.logical.statistics import KeySpread, Statistics
 from trendloom.options import Options
 from trendloom.planner.request import Estimate
-from trendloom.runtime.analysis.statistics import statistics_of_events
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import for_queries, load, queries_of
+from trendloom.runtime.statistics import statistics_of_events
 
 
 def uniform(size: int, keys: int, seed: int = 1, span: int = 10_000) -> pa.Table:

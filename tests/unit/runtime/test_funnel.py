@@ -10,7 +10,7 @@ import trendloom as tl
 from trendloom.logical.bind import bind
 from trendloom.logical.display import draw
 from trendloom.options import Options
-from trendloom.runtime.analysis.funnel import describe_funnel, left_out
+from trendloom.runtime.funnel import describe_funnel, left_out
 from trendloom.runtime.reading import load, queries_of
 
 CARDS = pa.table(
@@ -123,28 +123,28 @@ class TestBounds:
         kinds = np.array(["A", "B", "C", "D"])[np.arange(number) % 4]
         return pa.table({"time": np.arange(number), "type": kinds, "k": np.arange(number) // 100})
 
-    def funnel(self, query: str, events: pa.Table, emission: list[float] | None = None) -> str:
+    def funnel(self, query: str, events: pa.Table, clock: list[float] | None = None) -> str:
         loaded = load(events, Options())
         (parsed,) = queries_of(query)
-        ticks = iter(emission or [])
+        ticks = iter(clock or [])
         plan = bind(parsed, loaded.schema)
-        told = describe_funnel(plan, loaded, lambda: next(ticks, 99.0)) if emission else describe_funnel(plan, loaded)
+        told = describe_funnel(plan, loaded, lambda: next(ticks, 99.0)) if clock else describe_funnel(plan, loaded)
         return "\n".join(draw(told))
 
     def test_of_a_long_stream_its_beginning_is_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trendloom.runtime.analysis.funnel.MOST_PAIRS", 5000)
+        monkeypatch.setattr("trendloom.runtime.funnel.MOST_PAIRS", 5000)
         told = self.funnel("PATTERN SEQ(A a, B b)", self.events(4000))
         assert "looked at  the first 201 of 4,000 events" in told
         assert "0 A a      1,000 events, 51 of 51 looked at reached" in told
 
     def test_of_many_partitions_some_are_looked_at(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("trendloom.runtime.analysis.funnel.MOST_PAIRS", 5000)
+        monkeypatch.setattr("trendloom.runtime.funnel.MOST_PAIRS", 5000)
         told = self.funnel("PATTERN SEQ(A a, B b) WHERE [k]", self.events(4000))
         assert "looked at  400 of 4,000 events: 4 of 40 partitions" in told
 
     def test_without_time_numbers_are_lower_bounds(self) -> None:
         query = "PATTERN SEQ(A a, B b) WHERE b.k > a.k + 100"
-        told = self.funnel(query, self.events(8), emission=[0.0, 0.0, 0.0, 0.0, 0.0])
+        told = self.funnel(query, self.events(8), clock=[0.0, 0.0, 0.0, 0.0, 0.0])
         assert "numbers are lower bounds" in told
         assert "without b.k > a.k + 100  not known: looking would take long" in told
         assert "none was found" in told

@@ -14,8 +14,8 @@ from tests.property.amounts import amount, thorough
 from trendloom.logical.bind import bind
 from trendloom.logical.statistics import Origin, Statistics
 from trendloom.options import Options
-from trendloom.runtime.analysis.statistics import distinct_in_all, sampled_rows, statistics_of_events
 from trendloom.runtime.reading import for_queries, load, queries_of
+from trendloom.runtime.statistics import distinct_in_all, sampled_rows, statistics_of_events
 
 QUERY = """
     RETURN k, COUNT(*)  PATTERN SEQ(A a, B b)  WHERE [k] AND a.x > 2 AND a.x < b.x  GROUP BY k, g  WITHIN 10 SLIDE 5

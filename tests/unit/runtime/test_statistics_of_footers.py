@@ -15,8 +15,8 @@ from trendloom.engines.introspection import schema_of
 from trendloom.io.parquet import ParquetFiles
 from trendloom.logical.statistics import Origin, Statistics
 from trendloom.options import Options
-from trendloom.runtime.analysis.statistics import statistics_of_footers
 from trendloom.runtime.reading import opened
+from trendloom.runtime.statistics import statistics_of_footers
 
 ROWS = st.lists(
     st.tuples(st.sampled_from("AB"), st.integers(-5, 50), st.one_of(st.none(), st.integers(0, 3))), max_size=30

@@ -17,8 +17,9 @@ from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
 from trendloom.model.numbers import from_text, to_text
 from trendloom.planner.measures import measures_of
+from trendloom.runtime.aggregates import merge_partials
 from trendloom.runtime.blocks import Stream, build_block
-from trendloom.runtime.partial_aggregates import merge_partials
+from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.result_builder import chunk_partial
 
@@ -43,9 +44,9 @@ def partials_of(query: str, chunk: int) -> tuple[object, list[pa.Table]]:
     physical = plan_query(bind(parse_query(query), events.schema))
     kinds = {column.name: column.kind for column in events.schema.columns}
     stream = Stream(EVENTS.select(list(physical.plan.scan.columns)), kinds, events.ticks)
-    block, keys = build_block(physical, stream)
-    found = enumerate_matches(physical.pattern_spec, block, chunk)
-    return physical.plan, [chunk_partial(physical, stream, block, keys.rows, matches) for matches in found]
+    shown = Arranged(physical, stream, *build_block(physical, stream))
+    found = enumerate_matches(physical.pattern_spec, shown.block, chunk)
+    return physical.plan, [chunk_partial(shown, matches) for matches in found]
 
 
 def test_partials_add_up_in_any_order() -> None:

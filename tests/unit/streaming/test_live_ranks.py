@@ -10,7 +10,7 @@ from tests.unit.streaming.live_streams import Row, events, stream, streaming_que
 
 import trendloom as tl
 from trendloom.errors import PlanError
-from trendloom.runtime.rank_merge import BOUND
+from trendloom.runtime.result_builder import BOUND
 
 PAIRS = "RETURN a.x, b.x AS y PATTERN SEQ(A a, B b) WHERE [k] RANK BY a.x + b.x DESC"
 BY_KEY = f"{PAIRS} LIMIT 2 WITHIN 10 SLIDE 5"

@@ -10,16 +10,16 @@ import pyarrow as pa
 from trendloom.engines.answers import UNWATCHED, Watch
 from trendloom.expr.arrays import Array
 from trendloom.io.events import Events
-from trendloom.kernels.contract.totals import Widening
+from trendloom.kernels.contract.aggregates import Widening
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import QueryGroup, group_of_one
 from trendloom.runtime import task
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import finish_aggregates
 from trendloom.runtime.blocks import Shared, Stream
-from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import warning_of_digits, with_memory
 from trendloom.runtime.result_columns import aggregate_schema, empty_batch
 from trendloom.runtime.task import GroupResults
+from trendloom.runtime.warnings import Tied
 
 
 def run(
@@ -71,9 +71,11 @@ def rows(
     foreseen = watch.foreseen
     expected = None if foreseen is None else lambda number: foreseen(str(number))
     yield from task.rows(
-        results.arranged(query), limit=limit, progress=watch.progress, unsorted=watch.unsorted, foreseen=expected,
-        exact=None, threads=results.stream.threads,
-    )  # fmt: skip
+        results.arranged(query),
+        limit=limit,
+        exact=None,
+        callbacks=task.RowCallbacks(watch.progress, expected, watch.unsorted),
+    )
 
 
 def stream_of(

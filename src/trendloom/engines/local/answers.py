@@ -19,13 +19,12 @@ from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.optimizer.split_by_equality import split_by_equality
 from trendloom.options import Options
 from trendloom.planner.workload import QueryGroup
-from trendloom.runtime.analysis.position_counts import ask_passed
-from trendloom.runtime.analysis.statistics import statistics_of_stream
 from trendloom.runtime.blocks import Shared
-from trendloom.runtime.equal_times import Ties, warning_of_ties
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed
+from trendloom.runtime.statistics import ask_passed, statistics_of_stream
 from trendloom.runtime.task import GroupResults
+from trendloom.runtime.warnings import Ties, warning_of_ties
 
 
 def answers(

@@ -21,9 +21,9 @@ from trendloom.model.selection import Trends
 from trendloom.options import Options
 from trendloom.reference.evaluate import evaluate
 from trendloom.reference.stream import Row
-from trendloom.runtime.analysis.position_counts import ask_passed
 from trendloom.runtime.reading import load_needed
 from trendloom.runtime.result_columns import events_type, exactly_named, time_array, total_type, value_type
+from trendloom.runtime.statistics import ask_passed
 
 
 def answers(

@@ -45,13 +45,12 @@ from trendloom.logical.bind.workload import refuse_clashing_columns
 from trendloom.logical.plan import RANK, Plan
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload
-from trendloom.runtime.analysis.position_counts import in_one_line, matching_alone, passed_events
 from trendloom.runtime.blocks import stream_of_table
-from trendloom.runtime.equal_times import Ties, warning_of_ties
 from trendloom.runtime.planning import bound, planned, planned_together
 from trendloom.runtime.reading import is_spark_frame, load, opened, schema_of_columns
 from trendloom.runtime.result_columns import aggregate_schema, row_schema
-from trendloom.runtime.warnings import report_warnings, warn_in_python
+from trendloom.runtime.statistics import in_one_line, matching_alone, passed_events
+from trendloom.runtime.warnings import Ties, report_warnings, warn_in_python, warning_of_ties
 
 if TYPE_CHECKING:
     from pyspark import Accumulator
@@ -236,7 +235,7 @@ COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("togethe
 
 
 def describe_passed(plan: Plan, frame: Frame) -> str:
-    """As `runtime.analysis.position_counts.describe_passed`, over the events of a DataFrame."""
+    """As `runtime.statistics.describe_passed`, over the events of a DataFrame."""
     plan = matching_alone(plan)
     with in_our_words():
         rows = frame.df.select(*(column(name) for name in plan.scan.columns))

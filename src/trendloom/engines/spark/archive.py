@@ -29,14 +29,21 @@ import pyarrow.compute as pc
 from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import to_arrow_schema
 
+from trendloom.archive.catalog import (
+    ArchiveSettings,
+    agree_on_settings,
+    refuse_other_query,
+    refuse_other_settings,
+    save_query,
+    settings_for,
+)
 from trendloom.archive.commits import stream_commit, write_whole
 from trendloom.archive.partitions import PartitionRows, merged_dimensions, news_of_partitions
-from trendloom.archive.queries import refuse_other_query, save_query
-from trendloom.archive.requests import Archived, ArchiveRequest, Archiving
-from trendloom.archive.result_series import ArchivedSeries, series_of
-from trendloom.archive.settings import ArchiveSettings, agree_on_settings, refuse_other_settings, settings_for
-from trendloom.archive.task_commits import (
+from trendloom.archive.requests import (
     REPORT,
+    Archived,
+    ArchiveRequest,
+    Archiving,
     TaskEventWriter,
     TaskReport,
     alike,
@@ -44,6 +51,7 @@ from trendloom.archive.task_commits import (
     joined_reports,
     partition_files,
 )
+from trendloom.archive.result_series import ArchivedSeries, series_of
 from trendloom.archive.upkeep import compact, keep_to_retention
 from trendloom.archive.writing import ArchiveWriter, commit_files
 from trendloom.engines.answers import UNWATCHED, Watch

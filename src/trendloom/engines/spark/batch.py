@@ -23,18 +23,17 @@ from trendloom.engines.spark.plan_steps import Path, obstacle
 from trendloom.engines.spark.session import set_arrow_rows
 from trendloom.engines.spark.tasks import Batches, Job, Partial, by_key, gathered, mapped, needed, stream_of
 from trendloom.engines.spark.time_cut import Segments, cut_ranks, regular_segments, segments_of, spread_by_segment
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.measures import Measure
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
 from trendloom.planner.measures import measures_of
 from trendloom.runtime import task
-from trendloom.runtime.aggregate_rows import finish_aggregates
+from trendloom.runtime.aggregates import EXPONENT, WINDOW, finish_aggregates, merge_partials
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.limits import with_memory
-from trendloom.runtime.partial_aggregates import EXPONENT, WINDOW, merge_partials
-from trendloom.runtime.rank_merge import BOUND, bound_events, bound_type, rank_together
-from trendloom.runtime.result_builder import Arranged
+from trendloom.runtime.match_rows import Arranged
+from trendloom.runtime.result_builder import BOUND, bound_events, bound_type, rank_together
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema, row_schema
 
 if TYPE_CHECKING:

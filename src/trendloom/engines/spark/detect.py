@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any, Unpack
 from uuid import uuid4
 
 from trendloom.archive.archive import Archive, open_archive
+from trendloom.archive.catalog import local_root
 from trendloom.archive.requests import ArchiveRequest
-from trendloom.archive.settings import local_root
 from trendloom.diagnosis.monitors import find_monitor
 from trendloom.engines.spark.session import require_spark
 from trendloom.errors import OptionError

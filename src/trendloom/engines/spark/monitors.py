@@ -26,7 +26,7 @@ from pyspark.sql import functions as F
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from trendloom.archive import Archive
-from trendloom.archive.schemas import read_schema
+from trendloom.archive.data_files import read_schema
 from trendloom.diagnosis.feature_space import is_number
 from trendloom.diagnosis.features import BITS, Feature
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate

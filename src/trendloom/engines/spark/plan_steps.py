@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Plan
 from trendloom.logical.workload import KeySet

@@ -42,9 +42,8 @@ from trendloom.engines.spark.tasks import (
 from trendloom.errors import DataError, RunError
 from trendloom.expr.arrays import Array
 from trendloom.io.events import ticks, without_nan
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.columns.keys import Keys, encode_keys, one_key
-from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.contract import PANE, Summaries, Summarising
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block, stream_of_table

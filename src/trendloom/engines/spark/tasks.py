@@ -20,9 +20,9 @@ from trendloom.kernels.jit.compiled import packed_code, receive_code
 from trendloom.logical.plan import Plan
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, stream_of_table
-from trendloom.runtime.equal_times import Tied
 from trendloom.runtime.limits import naming_the_way_out
 from trendloom.runtime.result_columns import joint_schema_of, with_columns
+from trendloom.runtime.warnings import Tied
 from trendloom.streaming.state import unpack
 
 if TYPE_CHECKING:

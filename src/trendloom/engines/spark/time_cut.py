@@ -19,8 +19,8 @@ from trendloom.engines.spark.columns import column, moment_of
 from trendloom.engines.spark.tasks import Batches, Job, key_columns, keyed_by, stream_of
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.keys import Keys, encode_keys
+from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.totals import Totals
 from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block

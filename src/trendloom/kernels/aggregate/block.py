@@ -32,13 +32,11 @@ from trendloom.kernels.aggregate.measures import (
     totals_of,
 )
 from trendloom.kernels.aggregate.widening import layout_of
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, horizons
 from trendloom.kernels.columns.numbers import Numbers
-from trendloom.kernels.columns.windows import horizons
 from trendloom.kernels.contract import Expected
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Pivot
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Grain, OnWidening, Pivot, Totals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
-from trendloom.kernels.contract.totals import Amounts, OnWidening, Totals
 from trendloom.kernels.matching.tables import fitting_bits
 from trendloom.model.time import Window
 

@@ -36,10 +36,9 @@ from trendloom.kernels.aggregate.type_grained.pieces import (
 from trendloom.kernels.aggregate.widening import layout_of
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import ADDED_UP, KEY, PANE, Asked, Built, Divisible, Expected, OnProgress
+from trendloom.kernels.contract.aggregates import AggregationSpec, Totals
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.kernels.contract.totals import Totals
 
 
 @dataclass(frozen=True)

@@ -21,11 +21,9 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Wides, zeros_like
-from trendloom.kernels.columns.windows import check_range
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
-from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Measure, Totals
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.gaps import Gaps

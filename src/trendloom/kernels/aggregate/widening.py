@@ -22,13 +22,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import Spans, SpanTotals
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
 from trendloom.kernels.columns.words import STEP
-from trendloom.kernels.contract.measures import AggregationSpec, Measure
-from trendloom.kernels.contract.totals import (
-    Amounts,
-    OnWidening,
-    TooManyDigits,
-    Widening,
-)
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts, Measure, OnWidening, TooManyDigits, Widening
 
 
 class Sweeper(Protocol):

@@ -17,6 +17,7 @@ from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, Which
 from trendloom.expr.vectors import Vector, aligned, is_true, unify
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.sort import sortable_integers
 from trendloom.model.schema import Kind
 
 
@@ -48,8 +49,8 @@ def _sides(left: Vector, right: Vector, length: int) -> tuple[Vector, Vector]:
     if left.values.dtype == np.int64 and right.values.dtype == np.int64:
         return left, right
     if all(_exact_as_double(side) for side in (left, right)):
-        first = _with(left, _sortable(left.values))
-        return first, first if same else _with(right, _sortable(right.values))
+        first = _with(left, sortable_integers(left.values.astype(np.float64)))
+        return first, first if same else _with(right, sortable_integers(right.values.astype(np.float64)))
     values = np.concatenate([left.values.astype(object), right.values.astype(object)])
     ranks = np.unique(values, return_inverse=True)[1].reshape(-1)
     return _with(left, ranks[:length]), _with(right, ranks[length:])
@@ -67,19 +68,12 @@ def _exact_as_double(vector: Vector) -> bool:
     return int(vector.values.min()) >= -(2**53) and int(vector.values.max()) <= 2**53
 
 
-def _sortable(values: Array) -> Array:
-    """Doubles as integers of the same order; −0.0 is 0.0."""
-    bits = (values.astype(np.float64) + 0.0).view(np.int64)
-    return np.where(bits < 0, np.int64(-(2**63)) - bits, bits)
-
-
-# Conditions on two adjacent events that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`.
-#
-# Cost: one evaluation in NumPy per pair of events and condition.
-
-
 def tests_hold(tests: Sequence[Expr], block: Block, earlier: Array, later: Array) -> Array:
-    """Whether all tests are true of every pair of an earlier and a later event."""
+    """Whether all tests are true of every pair of an earlier and a later event.
+
+    Tests are conditions that are not a comparison of columns: `abs(b[i].x - b[i-1].x) < 2`. Cost: one evaluation in
+    NumPy per pair of events and test.
+    """
 
     def leaf(expr: Expr) -> Vector:
         assert isinstance(expr, Attribute)

@@ -17,22 +17,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros
+from trendloom.kernels.columns.numbers import Limbs, Numbers, add, add_lane, clear, zeros_like
 from trendloom.kernels.jit.compiled import INSIDE, njit
-
-# Cells: everything that is added up about a set of partial matches, as one unit that can be merged.
-#
-# A cell is `width` numbers (how many matches, and sums over them) and some least values, each in every lane. Cells
-# merge by adding numbers and taking the lesser of least values; nothing is ever subtracted, so doubles lose no small
-# number beside a large one that leaves again. Cost of a merge: O(width · lanes).
-
 
 NOTHING = np.int64(2**63 - 1)
 """The least value of a cell that nothing was merged into: greater than every value."""
 
 
 class Cells(NamedTuple):
-    """Number m of cell c is row c · `width` + m of `numbers`; `least[c, lane, x]` are its least values."""
+    """All that is added up about sets of partial matches, each set a unit that can be merged with others.
+
+    A cell is `width` numbers (how many matches, and sums over them) and some least values, each in every lane. Cells
+    merge by adding numbers and taking the lesser of least values; nothing is ever subtracted, so doubles lose no small
+    number beside a large one that leaves again. Cost of a merge: O(width · lanes).
+
+    Number m of cell c is row c · `width` + m of `numbers`; `least[c, lane, x]` are its least values.
+    """
 
     numbers: Numbers
     least: Array
@@ -41,11 +41,7 @@ class Cells(NamedTuple):
 
 def empty_cells(like: Numbers, count: int, lanes: int, width: int, extremes: int) -> Cells:
     """Cells of the same number system as `like`, with nothing in them."""
-    return Cells(
-        zeros(type(like), count * width, lanes, words_of(like)),
-        np.full((count, lanes, extremes), NOTHING),
-        width,
-    )
+    return Cells(zeros_like(like, count * width, lanes), np.full((count, lanes, extremes), NOTHING), width)
 
 
 def words_of(like: Numbers) -> int:
@@ -115,6 +111,15 @@ def erase(nodes: Any, begin: Any, count: Any, place: Any) -> None:
 # ------------------------------------------------------------------------------------------------- nested
 
 
+class InnerTrees(NamedTuple):
+    """`begins[i]`: where the inner tree of outer cell i begins. `ranks`: the second rank of each of their cells, in
+    order within a tree; those of one outer tree begin where its cells do.
+    """
+
+    ranks: Array
+    begins: Array
+
+
 def inner_begins(places: int) -> Array:
     """Where the inner tree of every outer cell begins; the last entry is the number of cells of them all."""
     numbers = np.arange(1, places + 1, dtype=np.int64)
@@ -127,15 +132,15 @@ def nested_cells(places: int) -> int:
 
 
 @njit(**INSIDE)
-def arrange(ranks: Any, begin: Any, begins: Any, outer: Any, count: Any, filled: Any) -> None:
-    """Write down which second ranks every inner tree holds, in order.
+def arrange(inner: Any, begin: Any, outer: Any, count: Any, filled: Any) -> None:
+    """Write the second ranks of every inner tree, in order.
 
     `outer[r]` is the first rank of the place with second rank r. `filled` is scratch of `count` zeros, left as zeros.
     """
     for second in range(count):
         at = outer[second]
         while at < count:
-            ranks[begin + begins[at] + filled[at]] = second
+            inner.ranks[begin + inner.begins[at] + filled[at]] = second
             filled[at] += 1
             at |= at + 1
     filled[:count] = 0
@@ -156,33 +161,31 @@ def _below(ranks: Any, begin: Any, size: Any, bound: Any) -> Any:
 
 @njit(**INSIDE)
 def insert_nested(
-    nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any, values: Any, cell: Any
+    nodes: Any, begin: Any, inner: Any, count: Any, first: Any, second: Any, values: Any, cell: Any
 ) -> None:
-    """Insert a cell at a place given by its two ranks; `ranks` is indexed like the cells of `nodes`."""
+    """Insert a cell at a place given by its two ranks, into the tree of `count` places that begins at `begin`."""
     at = first
     while at < count:
-        tree, size = begin + begins[at], (at + 1) & -(at + 1)
-        insert(nodes, tree, size, _below(ranks, tree, size, second), values, cell)
+        tree, size = begin + inner.begins[at], (at + 1) & -(at + 1)
+        insert(nodes, tree, size, _below(inner.ranks, tree, size, second), values, cell)
         at |= at + 1
 
 
 @njit(**INSIDE)
-def gather_nested(
-    values: Any, cell: Any, nodes: Any, begin: Any, ranks: Any, begins: Any, first: Any, second: Any
-) -> None:
+def gather_nested(values: Any, cell: Any, nodes: Any, begin: Any, inner: Any, first: Any, second: Any) -> None:
     """Merge everything whose first rank is below `first` and whose second rank is below `second`."""
     at = first
     while at > 0:
-        tree, size = begin + begins[at - 1], at & -at
-        gather(values, cell, nodes, tree, _below(ranks, tree, size, second))
+        tree, size = begin + inner.begins[at - 1], at & -at
+        gather(values, cell, nodes, tree, _below(inner.ranks, tree, size, second))
         at &= at - 1
 
 
 @njit(**INSIDE)
-def erase_nested(nodes: Any, begin: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any) -> None:
+def erase_nested(nodes: Any, begin: Any, inner: Any, count: Any, first: Any, second: Any) -> None:
     """Empty every cell that an insertion at this place has touched."""
     at = first
     while at < count:
-        tree, size = begin + begins[at], (at + 1) & -(at + 1)
-        erase(nodes, tree, size, _below(ranks, tree, size, second))
+        tree, size = begin + inner.begins[at], (at + 1) & -(at + 1)
+        erase(nodes, tree, size, _below(inner.ranks, tree, size, second))
         at |= at + 1

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from trendloom.expr.row_slices import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.sort import sort_by_key_and_time
+from trendloom.kernels.columns.sort import sort_by_key_and_time, sortable_integers
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.model.schema import Kind
 
@@ -100,16 +100,8 @@ def _encode_column(column: Vector, threads: int) -> tuple[Ints, int, Flags | Non
     if column.values.dtype == np.object_:
         codes, count = _encode_objects(column.values, valid)
     else:
-        codes, count = _encode_integers(_sortable(column.values), valid, threads)
+        codes, count = _encode_integers(sortable_integers(column.values), valid, threads)
     return codes, count, valid
-
-
-def _sortable(values: NDArray[Any]) -> Ints:
-    """Integers in the same order. The bits of a double are, once the negative ones are turned around; −0 is 0."""
-    if values.dtype != np.float64:
-        return values.astype(np.int64, copy=False)
-    bits = (values + 0.0).view(np.int64)
-    return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
 
 
 def _encode_integers(values: Ints, valid: Flags | None, threads: int) -> tuple[Ints, int]:
@@ -294,16 +286,15 @@ def _first_rows(codes: Any, count: Any) -> Any:
     return rows
 
 
-# Codes of short texts: types and keys are mostly a few words of a few letters, repeated millions of times.
+# -------------------------------------------------------------------------------------------- short texts
 #
-# A text of up to 15 bytes and its length are two machine words, and these are looked up in a small table. Texts that
-# are longer, that differ too much, few of them or some NULL: Arrow encodes them as well as anybody.
-#
-# Cost: O(bytes), about a nanosecond each, and one look-up per text.
+# Types and keys are mostly a few words of a few letters, repeated millions of times. A text of up to 15 bytes and its
+# length are two machine words, and these are looked up in a small table. Arrow encodes texts as fast that are longer,
+# that differ too much, that are few or some NULL. Cost: O(bytes), about a nanosecond each, and one look-up per text.
 
 
 FEWEST = 1 << 18
-"""Texts that are worth it."""
+"""Texts for which this is faster."""
 LONGEST = 15
 """Bytes of a text."""
 MOST = 1 << 12
@@ -313,10 +304,7 @@ SLOTS = 1 << 14
 
 
 def code_short_texts(texts: pa.Array) -> tuple[Ints, pa.Array] | None:
-    """For every text where it stands among the different ones, and these, in the order in which they first appear.
-
-    None: another way is better.
-    """
+    """The code of every text, and the different texts, in the order in which they appear; None: Arrow is faster."""
     if not isinstance(texts, pa.Array) or len(texts) < FEWEST or texts.null_count or not _is_plain(texts.type):
         return None
     _, ends, letters = texts.buffers()

@@ -20,23 +20,23 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interpreted_sums import add_rows, clear_rows
 from trendloom.kernels.columns.words import (
     add_limbs,
     add_limbs_product,
     add_limbs_row,
     add_limbs_times,
     add_limbs_unit,
+    add_row,
     add_scaled,
     add_scaled_product,
     add_wide,
     add_wide_product,
     clear_limbs,
+    clear_row,
     copy_limbs,
     no_limbs,
 )
-from trendloom.kernels.jit.compiled import INSIDE
-from trendloom.kernels.jit.dispatch import class_of, implements, is_interpreted, operation
+from trendloom.kernels.jit.compiled import INSIDE, class_of, implements, is_interpreted, njit, operation
 
 INLINE: Any = {"forceinline": True, **INSIDE}
 """Operations are compiled into the kernels that use them: a call that hands on arrays costs more than an addition."""
@@ -105,11 +105,6 @@ def zeros(system: type[Numbers], rows: int, lanes: int, words: int = 2) -> Numbe
     return Limbs(np.zeros((rows, lanes, words), np.uint64), spill)
 
 
-def zeros_like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
-    """Numbers of the same system and width, all zero."""
-    return zeros(type(numbers), rows, lanes, numbers.words.shape[2] if isinstance(numbers, Limbs) else 2)
-
-
 def integers(numbers: Wides | Limbs, lane: int) -> Array:
     """The exact values of a lane: int64 where all fit, else Python integers."""
     if isinstance(numbers, Wides):
@@ -127,14 +122,15 @@ def integers(numbers: Wides | Limbs, lane: int) -> Array:
 
 
 @operation
-def like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
+def zeros_like(numbers: Numbers, rows: int, lanes: int) -> Numbers:
     """Numbers of the same system and width, all zero."""
     raise NotImplementedError
 
 
-@operation
-def lanes_of(a: Numbers) -> int:
-    raise NotImplementedError
+@njit(**INLINE)
+def lanes_of(a: Any) -> Any:
+    """The number of lanes; in every system they are the second axis of the first array."""
+    return a[0].shape[1]
 
 
 @operation
@@ -184,6 +180,7 @@ def multiply_into(a: Numbers, i: int, lane: int, left: Factor, right: Factor) ->
 
 @operation
 def is_zero(a: Numbers, i: int, lane: int) -> bool:
+    """Whether a[i] = 0 in one lane."""
     raise NotImplementedError
 
 
@@ -206,8 +203,8 @@ def by_system(numbers: Any, *, doubles: Any, wides: Any, limbs: Any, scaled: Any
     return {Doubles: doubles, Wides: wides, Limbs: limbs, Scaled: scaled}.get(class_of(numbers))
 
 
-@implements(like, INLINE)
-def _like(numbers: Any, rows: Any, lanes: Any) -> Any:
+@implements(zeros_like, INLINE)
+def _zeros_like(numbers: Any, rows: Any, lanes: Any) -> Any:
     def doubles(numbers: Any, rows: Any, lanes: Any) -> Any:
         return Doubles(np.zeros((rows, lanes)))
 
@@ -229,23 +226,18 @@ def _clear(a: Any, i: Any) -> Any:
         for lane in range(a.value.shape[1]):
             a.value[i, lane] = 0.0
 
-    def wides(a: Any, i: Any) -> None:
-        for lane in range(a.low.shape[1]):
-            a.low[i, lane] = 0
-            a.high[i, lane] = 0
+    def pairs(a: Any, i: Any) -> None:
+        for lane in range(a[0].shape[1]):
+            a[0][i, lane] = 0
+            a[1][i, lane] = 0
 
     def limbs(a: Any, i: Any) -> None:
         clear_limbs(a.words, i)
 
-    def scaled(a: Any, i: Any) -> None:
-        for lane in range(a.mantissa.shape[1]):
-            a.mantissa[i, lane] = 0.0
-            a.exponent[i, lane] = 0
-
     def plain(a: Any, i: Any) -> None:
-        clear_rows(a, i, 1)
+        clear_row(a, i)
 
-    return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=pairs, limbs=limbs, scaled=pairs)
 
 
 @implements(copy, INLINE)
@@ -254,20 +246,15 @@ def _copy(a: Any, i: Any, b: Any, j: Any) -> Any:
         for lane in range(a.value.shape[1]):
             a.value[i, lane] = b.value[j, lane]
 
-    def wides(a: Any, i: Any, b: Any, j: Any) -> None:
-        for lane in range(a.low.shape[1]):
-            a.low[i, lane] = b.low[j, lane]
-            a.high[i, lane] = b.high[j, lane]
+    def pairs(a: Any, i: Any, b: Any, j: Any) -> None:
+        for lane in range(a[0].shape[1]):
+            a[0][i, lane] = b[0][j, lane]
+            a[1][i, lane] = b[1][j, lane]
 
     def limbs(a: Any, i: Any, b: Any, j: Any) -> None:
         copy_limbs(a.words, i, b.words, j)
 
-    def scaled(a: Any, i: Any, b: Any, j: Any) -> None:
-        for lane in range(a.mantissa.shape[1]):
-            a.mantissa[i, lane] = b.mantissa[j, lane]
-            a.exponent[i, lane] = b.exponent[j, lane]
-
-    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=doubles, wides=pairs, limbs=limbs, scaled=pairs)
 
 
 @implements(add, INLINE)
@@ -288,7 +275,7 @@ def _add(a: Any, i: Any, b: Any, j: Any) -> Any:
             add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
 
     def plain(a: Any, i: Any, b: Any, j: Any) -> None:
-        add_rows(a, i, b, j, 1)
+        add_row(a, i, b, j)
 
     return plain if is_interpreted(a) else by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
 
@@ -385,8 +372,8 @@ def _multiply_into(a: Any, i: Any, lane: Any, left: Any, right: Any) -> Any:
 
 @implements(is_zero, INLINE)
 def _is_zero(a: Any, i: Any, lane: Any) -> Any:
-    def doubles(a: Any, i: Any, lane: Any) -> bool:
-        return a.value[i, lane] == 0.0
+    def floating(a: Any, i: Any, lane: Any) -> bool:
+        return a[0][i, lane] == 0.0
 
     def wides(a: Any, i: Any, lane: Any) -> bool:
         return a.low[i, lane] == 0 and a.high[i, lane] == 0
@@ -394,10 +381,7 @@ def _is_zero(a: Any, i: Any, lane: Any) -> Any:
     def limbs(a: Any, i: Any, lane: Any) -> bool:
         return no_limbs(a.words, i, lane)
 
-    def scaled(a: Any, i: Any, lane: Any) -> bool:
-        return a.mantissa[i, lane] == 0.0
-
-    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)
+    return by_system(a, doubles=floating, wides=wides, limbs=limbs, scaled=floating)
 
 
 @implements(forgive, INLINE)
@@ -420,20 +404,3 @@ def _spilled(a: Any, lane: Any) -> Any:
         return a.spill[lane] < 0
 
     return by_system(a, doubles=never, wides=exact, limbs=exact, scaled=never)
-
-
-@implements(lanes_of, INLINE)
-def _lanes_of(a: Any) -> Any:
-    def doubles(a: Any) -> int:
-        return a.value.shape[1]
-
-    def wides(a: Any) -> int:
-        return a.low.shape[1]
-
-    def limbs(a: Any) -> int:
-        return a.words.shape[1]
-
-    def scaled(a: Any) -> int:
-        return a.mantissa.shape[1]
-
-    return by_system(a, doubles=doubles, wides=wides, limbs=limbs, scaled=scaled)

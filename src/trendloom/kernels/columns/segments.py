@@ -16,12 +16,11 @@ from numba.extending import intrinsic
 from numpy.typing import NDArray
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, is_interpreted, njit, operation
 
 # Copy stretches of arrays as memory: compiled loops cannot know that two arrays do not overlap, and are slower.
 #
-# Measured on trends of 13 to 100 events, given out with this they take a half to a quarter of the time.
+# Measured on trends of 13 to 100 events, returning them with this takes a half to a quarter of the time.
 
 
 def _copy_entries(_: Any, into: Any, at: Any, source: Any, begin: Any, count: Any) -> Any:
@@ -160,29 +159,17 @@ def all_where(offsets: Ints, truths: Flags, flags: Flags) -> Flags:
 
 
 @njit(nogil=True)
-def min_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
-    """The least flagged value of each segment, and where there is one. O(entries)."""
-    least = np.zeros(len(offsets) - 1, values.dtype)
-    found = np.zeros(len(offsets) - 1, np.bool_)
-    for segment in range(len(least)):
+def extreme_where(offsets: Ints, values: Numbers, flags: Flags, greatest: bool) -> Numbers:
+    """The least or the greatest flagged value of each segment, 0 where there is none. O(entries)."""
+    found = np.zeros(len(offsets) - 1, values.dtype)
+    for segment in range(len(found)):
+        first, best = True, found[segment]
         for entry in range(offsets[segment], offsets[segment + 1]):
-            if flags[entry] and (not found[segment] or values[entry] < least[segment]):
-                least[segment] = values[entry]
-                found[segment] = True
-    return least, found
-
-
-@njit(nogil=True)
-def max_where(offsets: Ints, values: Numbers, flags: Flags) -> tuple[Numbers, Flags]:
-    """The greatest flagged value of each segment, and where there is one. O(entries)."""
-    greatest = np.zeros(len(offsets) - 1, values.dtype)
-    found = np.zeros(len(offsets) - 1, np.bool_)
-    for segment in range(len(greatest)):
-        for entry in range(offsets[segment], offsets[segment + 1]):
-            if flags[entry] and (not found[segment] or values[entry] > greatest[segment]):
-                greatest[segment] = values[entry]
-                found[segment] = True
-    return greatest, found
+            value = values[entry]
+            if flags[entry] and (first or (value > best if greatest else value < best)):
+                first, best = False, value
+        found[segment] = best
+    return found
 
 
 @njit(nogil=True)

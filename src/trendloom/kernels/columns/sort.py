@@ -1,54 +1,95 @@
-"""Sort events by key and time: a radix sort on packed words.
+"""Sort events by key and time: by distribution where times are in order already, else by a radix sort on packed words.
 
-Idea: key, time and row number together mostly fit 64 bits. Packed into one word (key high, row low), a stable sort of
-the rows is a plain sort of the words by their upper bits, and the row numbers come out of the lower bits. Digits of at
-most 11 bits are counted in one pass and distributed in one pass each; a digit that is the same everywhere is skipped.
-What does not fit one word is sorted in slices, from the least significant to the most.
-Cost: O(n · bits / 11), no comparisons. Input that is in order already costs one pass; input in time order (the common
-case) is only distributed by key.
+Distribution: a stream mostly comes in order of time, and then only has to be divided among its keys, in the order in
+which it comes. Each thread counts the events of every key in its slice of the rows; from these counts follows where the
+events of each key and slice belong, and each thread writes its own there. Two passes, no comparisons, and events that
+are not needed are left out on the way.
+
+Radix sort: key, time and row number together mostly fit 64 bits. Packed into one word (key high, row low), a stable
+sort of the rows is a plain sort of the words by their upper bits, and the row numbers come out of the lower bits.
+Digits of at most 11 bits are counted in one pass and distributed in one pass each; a digit that is the same everywhere
+is skipped. What does not fit one word is sorted in slices, from the least significant to the most.
+
+Cost: one pass where rows are in order, O(n + keys · threads) where times are, else O(n · bits / 11); no comparisons.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from trendloom.expr.arrays import Array
+from trendloom.expr.row_slices import side_by_side, slices_of
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 Ints = NDArray[np.int64]
+Flags = NDArray[np.bool_]
 Words = NDArray[np.uint64]
 
 DIGIT = 11
 """Bits per pass: 2048 buckets still fit the first-level caches and translation buffers."""
-
 FEW_KEYS = 1 << 16
 """So many keys are distributed at once."""
+PARTS = 4
+"""Parts of keys for every thread, at most, so that one that takes longer than the others delays them little."""
+RUN = 16
+"""Words that `sort_words` sorts by insertion before it merges."""
 
 _NO_ROWS: Ints = np.zeros(0, np.int64)
+_ALL: Flags = np.zeros(0, np.bool_)
+
+
+@dataclass(frozen=True, eq=False)
+class Distributed:
+    """`rows` sorted by key and time (None: all rows, as they are), their times, and how many each key has."""
+
+    rows: Ints | None
+    times: Ints
+    sizes: Ints
+
+
+def distribute(codes: Ints, times: Ints, kept: Flags | None, keys: int, threads: int) -> Distributed | None:
+    """The events with a key (code not below 0) that are `kept`, sorted; None where another way is quicker."""
+    if keys > FEW_KEYS:
+        return None
+    wanted = _ALL if kept is None else kept
+    slices = slices_of(len(times), threads)
+    alone = len(slices) == 1
+    counted = side_by_side(lambda low, high: _counted(codes, times, wanted, low, high, keys, alone), slices, threads)
+    counts, flags = np.array([one[0] for one in counted]), np.array([one[1] for one in counted])
+    sizes = counts.sum(axis=0)
+    ends = flags[flags[:, 2] >= 0, 2:]  # of slices without events nothing is known
+    first, last = ends[1:, 0], ends[:-1, 1]
+    timed = bool(flags[:, 0].all() and (times[last] <= times[first]).all())
+    if not timed and alone:
+        return None
+    total = int(sizes.sum())
+    if timed and total == len(times) and flags[:, 1].all() and (codes[last] <= codes[first]).all():
+        return Distributed(None, times, sizes)
+    place = np.cumsum(sizes) - sizes + np.cumsum(counts, axis=0) - counts
+    rows, moved = np.empty(total, np.int64), np.empty(total, np.int64)
+
+    def scatter(low: int, high: int, at: Ints) -> None:
+        _scatter(codes, times, wanted, low, high, at, rows, moved)
+
+    side_by_side(scatter, [(*bounds, at) for bounds, at in zip(slices, place, strict=True)], threads)
+    if not timed:
+        _sort_keys(rows, moved, sizes, threads)
+    return Distributed(rows, moved, sizes)
 
 
 def sorted_times(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, Ints]:
-    """The order by (key, time), None where the rows are in order already; and the times in that order.
-
-    Where key, time and row fit one word, the times are read off the sorted words: nothing is gathered.
-    """
-    codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
-    keyed, timed = _in_order(codes, time)
-    if keyed:
-        return None, time
-    start, row_bits = int(time.min()), _bits(len(time) - 1)
-    time_bits, key_bits = _bits(int(time.max()) - start), _bits(keys - 1) if len(codes) else 0
-    if (timed and keys <= FEW_KEYS) or time_bits + key_bits + row_bits > 64:
-        order = sort_by_key_and_time(key, time, keys)
-        return order, time if order is None else time[order]
-    words = _sorted_words(_packed(codes, time, start, time_bits, row_bits), row_bits, time_bits + key_bits)
-    times = _times(words, start, time_bits, row_bits)
-    return words.view(np.int64), times
+    """The order by (key, time), None where the rows are in order already; and the times in that order."""
+    order, times = _sorted(key, time, keys)
+    if times is None:
+        times = time if order is None else time[order]
+    return order, times
 
 
 def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None:
@@ -56,19 +97,97 @@ def sort_by_key_and_time(key: Ints | None, time: Ints, keys: int) -> Ints | None
 
     `key` holds codes 0 .. keys-1; None means that there is one key.
     """
+    return _sorted(key, time, keys)[0]
+
+
+def sortable_integers(values: NDArray[Any]) -> Ints:
+    """Integers in the same order as numbers: the bits of a double, those of a negative one inverted; −0.0 is 0.0."""
+    if values.dtype != np.float64:
+        return values.astype(np.int64, copy=False)
+    bits = (values + 0.0).view(np.int64)
+    return np.asarray(bits ^ ((bits >> 63) & np.int64(2**63 - 1)))
+
+
+def _sort_keys(rows: Ints, times: Ints, sizes: Ints, threads: int) -> None:
+    """Sort the events of each key by time, in place; `rows` of one key ascend."""
+    starts = np.r_[0, np.cumsum(sizes)]
+    wanted = np.linspace(0, starts[-1], threads * PARTS + 1)
+    bounds = np.unique(np.searchsorted(starts, wanted)).tolist()
+
+    def sort(first: int, last: int) -> None:
+        low, high = starts[first], starts[last]
+        codes = np.repeat(np.arange(last - first), sizes[first:last])
+        order, sorted_ = sorted_times(codes, times[low:high], last - first)
+        if order is not None:
+            times[low:high], rows[low:high] = sorted_, rows[low:high][order]
+
+    side_by_side(sort, list(pairwise(bounds)), threads)
+
+
+@njit(nogil=True)
+def _counted(codes: Any, times: Any, kept: Any, low: Any, high: Any, keys: Any, only_in_time: Any) -> Any:
+    """Events of each key in a slice; then whether they are in order of time, of key, and the first and last of them.
+
+    `only_in_time`: stop at the first event that is not in order of time.
+    """
+    counts = np.zeros(keys, np.int64)
+    timed, keyed, first, last = 1, 1, -1, -1
+    for row in range(low, high):
+        code = codes[row]
+        if code < 0 or (len(kept) > 0 and not kept[row]):
+            continue
+        counts[code] += 1
+        if last < 0:
+            first = row
+        else:
+            if times[row] < times[last]:
+                timed = 0
+                if only_in_time:
+                    break
+            if code < codes[last]:
+                keyed = 0
+        last = row
+    return counts, np.array([timed, keyed, first, last])
+
+
+@njit(nogil=True)
+def _scatter(codes: Any, times: Any, kept: Any, low: Any, high: Any, place: Any, rows: Any, moved: Any) -> None:
+    """Write the events of a slice where they belong: `place` is that of the next one of each key.
+
+    Threads share `rows` and `moved`, so this must not be put back and repeated: it is only called for so many events
+    that it is never interpreted before it is compiled.
+    """
+    for row in range(low, high):
+        code = codes[row]
+        if code < 0 or (len(kept) > 0 and not kept[row]):
+            continue
+        at = place[code]
+        rows[at] = row
+        moved[at] = times[row]
+        place[code] = at + 1
+
+
+# ---------------------------------------------------------------------------------------------- radix sort
+
+
+def _sorted(key: Ints | None, time: Ints, keys: int) -> tuple[Ints | None, Ints | None]:
+    """The order, None: as they are; and the times in that order where they are read off the sorted words."""
     codes = _NO_ROWS if key is None or keys <= 1 else np.ascontiguousarray(key, np.int64)
     keyed, timed = _in_order(codes, time)
     if keyed:
-        return None
+        return None, time
     if timed and keys <= FEW_KEYS:
-        distributed: Ints = _distributed(codes, keys)
-        return distributed
-    start = int(time.min())
+        return _distributed(codes, keys), None
+    start, row_bits = int(time.min()), _bits(len(time) - 1)
     time_bits, key_bits = _bits(int(time.max()) - start), _bits(keys - 1) if len(codes) else 0
+    if time_bits + key_bits + row_bits <= 64:
+        words = _sorted_words(_packed(codes, time, start, time_bits, row_bits), row_bits, time_bits + key_bits)
+        times = _times(words, start, time_bits, row_bits)
+        return words.view(np.int64), times
     if time_bits + key_bits <= 64:
-        return _order_by(_packed(codes, time, start, time_bits, 0), time_bits + key_bits, None)
-    order: Ints = _order_by(_packed(_NO_ROWS, time, start, time_bits, 0), time_bits, None)
-    return _order_by(codes.view(np.uint64), key_bits, order)
+        return _order_by(_packed(codes, time, start, time_bits, 0), time_bits + key_bits, None), None
+    order = _order_by(_packed(_NO_ROWS, time, start, time_bits, 0), time_bits, None)
+    return _order_by(codes.view(np.uint64), key_bits, order), None
 
 
 def _bits(most: int) -> int:
@@ -200,18 +319,64 @@ def _sorted_words(words: Any, low: Any, bits: Any) -> Any:
     return source
 
 
-# Sort words inside compiled code: runs by insertion, then merged. Nothing is done where they are in order.
+# ------------------------------------------------------------------------------------- events of equal time
 #
-# Cost: O(n log n), O(n) for words in order; scratch of the same size is the caller's.
+# Events are sorted by key and time first; only those that share both with a neighbour are compared by further columns.
+# The result are *instants*: numbers that grow with (key, time, columns) and are equal for events that are equal in all
+# of them. The order of two events of a key is that of their instants; lengths of time are differences of times.
+# Cost: O(t log t) for t events of equal key and time, O(n) for the numbers.
 
 
-RUN = 16
-"""Words that are sorted by insertion before merging begins."""
+def order_ties(key: Array, time: Array, rows: Array, columns: Sequence[Vector]) -> tuple[Array, Array] | None:
+    """The rows with ties in order, and the instants of the events; None where there are no ties.
+
+    `key` and `time` are those of the events in order, `rows` their rows in the columns.
+    """
+    same = (key[1:] == key[:-1]) & (time[1:] == time[:-1])
+    if not same.any():
+        return None
+    follows = np.r_[False, same]
+    tied = np.flatnonzero(follows | np.r_[same, False])
+    rank = value_ranks([column.take(rows[tied]) for column in columns])
+    order = np.lexsort((rank, np.cumsum(~follows)[tied]))
+    rows = rows.copy()
+    rows[tied] = rows[tied][order]
+    rank = rank[order]
+    follows[tied[1:]] &= rank[1:] == rank[:-1]
+    return rows, np.cumsum(~follows)
+
+
+def value_ranks(columns: Sequence[Vector]) -> Array:
+    """Numbers that order rows by their values, column by column, NULL first; equal rows have equal numbers."""
+    keys = [key for column in columns for key in _sort_columns(column)]
+    order = np.lexsort(keys[::-1])
+    steps = np.zeros(len(order), np.bool_)
+    for key in keys:
+        steps[1:] |= key[order][1:] != key[order][:-1]
+    ranks = np.empty(len(order), np.int64)
+    ranks[order] = np.cumsum(steps)
+    return ranks
+
+
+def _sort_columns(column: Vector) -> Iterator[Array]:
+    """A column as arrays that NumPy sorts: which values are known first, then the values."""
+    values = column.values
+    if values.dtype == object:
+        values = np.unique(values, return_inverse=True)[1].reshape(-1)
+    if column.valid is not None:
+        yield column.valid
+        values = np.where(column.valid, values, values.dtype.type(0))
+    yield values
+
+
+# ------------------------------------------------------------------------------- words inside compiled code
+#
+# Runs are sorted by insertion, then merged; words in order cost one pass. Cost: O(n log n), and scratch of the caller.
 
 
 @njit(**INSIDE)
 def bit_length(count: Any) -> Any:
-    """Bits that tell so many things apart."""
+    """Bits that distinguish so many things."""
     bits = 0
     while (np.int64(1) << bits) < count:
         bits += 1
@@ -258,53 +423,3 @@ def _merge_runs(source: Any, into: Any, begin: Any, middle: Any, end: Any) -> No
         else:
             into[at] = source[right]
             right += 1
-
-
-# Order events of equal key and time by further columns, and number the instants that this makes.
-#
-# Events are sorted by key and time first; only those that share both with a neighbour are looked at again. What comes
-# out are *instants*: numbers that grow with (key, time, columns) and are equal for events that are equal in all of
-# them. Whoever asks for the order of two events of a key compares instants, whoever asks for a length of time compares
-# times. Cost: O(t log t) for t events of equal key and time, O(n) for the numbers.
-
-
-def order_ties(key: Array, time: Array, rows: Array, columns: Sequence[Vector]) -> tuple[Array, Array] | None:
-    """The rows with ties put in order, and the instants of the events; None where there are no ties.
-
-    `key` and `time` are those of the events in order, `rows` their rows in the columns.
-    """
-    same = (key[1:] == key[:-1]) & (time[1:] == time[:-1])
-    if not same.any():
-        return None
-    follows = np.r_[False, same]
-    tied = np.flatnonzero(follows | np.r_[same, False])
-    rank = value_ranks([column.take(rows[tied]) for column in columns])
-    order = np.lexsort((rank, np.cumsum(~follows)[tied]))
-    rows = rows.copy()
-    rows[tied] = rows[tied][order]
-    rank = rank[order]
-    follows[tied[1:]] &= rank[1:] == rank[:-1]
-    return rows, np.cumsum(~follows)
-
-
-def value_ranks(columns: Sequence[Vector]) -> Array:
-    """Numbers that order rows by their values, column by column, NULL first; equal rows have equal numbers."""
-    keys = [key for column in columns for key in _sortable(column)]
-    order = np.lexsort(keys[::-1])
-    steps = np.zeros(len(order), np.bool_)
-    for key in keys:
-        steps[1:] |= key[order][1:] != key[order][:-1]
-    ranks = np.empty(len(order), np.int64)
-    ranks[order] = np.cumsum(steps)
-    return ranks
-
-
-def _sortable(column: Vector) -> Iterator[Array]:
-    """A column as arrays that NumPy sorts: what is known first, then the values."""
-    values = column.values
-    if values.dtype == object:
-        values = np.unique(values, return_inverse=True)[1].reshape(-1)
-    if column.valid is not None:
-        yield column.valid
-        values = np.where(column.valid, values, values.dtype.type(0))
-    yield values

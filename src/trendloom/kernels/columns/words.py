@@ -224,3 +224,57 @@ def no_limbs(words: Array, i: int, lane: int) -> bool:
     for at in range(words.shape[2]):
         found |= words[i, lane, at]
     return found == 0
+
+
+# ------------------------------------------------------------- plain NumPy, all lanes of some rows at once
+#
+# What interpreted kernels run instead of loops over lanes: the same numbers as the operations of `numbers`, to the bit.
+
+WORD = (1 << 64) - 1
+
+
+def add_row(a: Any, i: int, b: Any, j: int) -> None:
+    """a[i] += b[j], in all lanes. O(lanes · words)."""
+    if hasattr(a, "value"):
+        a.value[i] += b.value[j]
+    elif hasattr(a, "low"):
+        low = a.low[i] + b.low[j]
+        high = a.high[i] + b.high[j] + (low < b.low[j])
+        a.low[i], a.high[i] = low, high
+        a.spill[:] |= high ^ (high << 1)
+    elif hasattr(a, "mantissa"):
+        total = a.mantissa[i] + b.mantissa[j]
+        if not a.exponent[i].any() and not b.exponent[j].any() and (np.abs(total) < BIG).all():
+            a.mantissa[i] = total
+            return
+        for lane in range(a.mantissa.shape[1]):
+            add_scaled(a, i, lane, b.mantissa[j, lane], b.exponent[j, lane])
+    else:
+        for lane in range(a.words.shape[1]):
+            put_integer(a, i, lane, integer_at(a, i, lane) + integer_at(b, j, lane), a.spill)
+
+
+def clear_row(a: Any, i: int) -> None:
+    """a[i] = 0, in all lanes."""
+    for one in a[: 1 if hasattr(a, "words") else 2]:  # the last of some systems is what spilled
+        one[i] = 0
+
+
+def integer_at(a: Any, i: int, lane: int) -> int:
+    """The exact number a[i] of a lane."""
+    if hasattr(a, "low"):
+        return (int(a.high[i, lane]) << 64) + int(a.low[i, lane])
+    return int.from_bytes(a.words[i, lane].tobytes(), "little", signed=True)
+
+
+def put_integer(a: Any, i: int, lane: int, value: int, spill: Any) -> bool:
+    """a[i] = value in one lane, if it fits; else it is noted in `spill`."""
+    words = 2 if hasattr(a, "low") else a.words.shape[2]
+    if not -(1 << (64 * words - 2)) <= value < 1 << (64 * words - 2):
+        spill[lane] = -1
+        return False
+    if hasattr(a, "low"):
+        a.low[i, lane], a.high[i, lane] = value & WORD, value >> 64
+    else:
+        a.words[i, lane] = np.frombuffer(value.to_bytes(8 * words, "little", signed=True), np.uint64)
+    return True

@@ -9,9 +9,9 @@ A kernel is a frozen, picklable specification with pure functions over columns:
     kernel.describe(state), kernel.unfold(block, variables, asked)
 
 The engine keeps events, a kernel keeps what it made of them. A block holds the events from `emission.needs(before)` on,
-below the watermark, sorted by key and time; `before` is the watermark of the step before. So a kernel may ask for
-events again (`emission` says how far back) or turn them into summaries and never see them again. In batch there is one
-step, without a watermark, and `finish`.
+below the watermark, sorted by key and time; `before` is the watermark of the step before. So a kernel may receive
+events again (`emission` says how far back) or turn them into summaries and not receive them again. In batch there is
+one step, without a watermark, and `finish`.
 
 A kernel answers a group of queries, mostly of one. Every result is tagged by the number of its query within the group;
 what is refused of one query (`Failed`) leaves the results of the others as they are.
@@ -33,9 +33,9 @@ import pyarrow as pa
 from trendloom.errors import TrendloomError
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.contract.emission import EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.model.amounts import EXACT_DOUBLE
 
 KEY, PANE = " key", " pane"
@@ -48,7 +48,7 @@ FROM_EVENTS = (ADDED_UP, FOUND)
 
 
 class Divisible(Flag):
-    """By what the events of a block may be divided, so that parts are looked at apart."""
+    """By what the events of a block may be divided, so that a kernel can run on the parts."""
 
     NOT_AT_ALL = 0
     BY_KEY = auto()
@@ -64,8 +64,8 @@ OnProgress = Callable[[object], None]
 class Expected:
     """How many results there will be, `exact` or at most; doubles, so exact below 2^53.
 
-    `least`: a lower bound of a number that is not exact, 0 where none is known. `tried`: so many are looked at whatever
-    comes of them, in words with a place for the number; `stoppable`: less, if not all results are asked for.
+    `least`: a lower bound of a number that is not exact, 0 where none is known. `tried`: that many candidates are tried
+    in any case, in words with a place for the number; `stoppable`: fewer, if not all results are read.
     """
 
     number: float
@@ -76,7 +76,7 @@ class Expected:
 
     @property
     def certain(self) -> float:
-        """So many results there are in any case."""
+        """The number of results in any case."""
         return self.number if self.exact else self.least
 
     @property
@@ -109,7 +109,7 @@ def _digits(number: float) -> str:
 
 @dataclass(frozen=True)
 class Figure:
-    """A line that a kernel says of what it built, with more lines below it."""
+    """A line that describes what a kernel built, with more lines below it."""
 
     name: str
     text: str
@@ -118,10 +118,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Built:
-    """What a kernel has built of a block, before it gives out results: for people to read, and in numbers by name.
+    """What a kernel has built of a block, before it returns results: as text, and in numbers by name.
 
-    `numbers` count what was built; `foreseen` is what giving out the results should come to, as far as the kernel can
-    tell: `RESULTS`, `SECONDS` of a processor, `BYTES` stored.
+    `numbers` count what was built; `foreseen` is the estimated cost of returning the results: `RESULTS`, `SECONDS` of a
+    processor, `BYTES` stored.
     """
 
     name: str
@@ -171,14 +171,14 @@ class Summarising(Protocol):
 RESULTS, SECONDS, BYTES = "results", "seconds", "bytes"
 
 Asked = Callable[[Any], bool]
-"""Whether a single result is the one that somebody asks about."""
+"""Whether a single result is the requested one."""
 
 State = TypeVar("State")
 Result = TypeVar("Result", covariant=True)
 
 
 class Kernel(Protocol[State, Result]):
-    """What an engine may ask of a kernel. Results are `Matches` (of the block's events) or `Totals` (of its keys).
+    """What engines call of a kernel. Results are `Matches` (of the block's events) or `Totals` (of its keys).
 
     Both are tagged by query; a kernel of a single query leaves the tag at 0.
     """
@@ -205,19 +205,19 @@ class Kernel(Protocol[State, Result]):
 
     @property
     def aggregation(self) -> AggregationSpec | None:
-        """What it adds up, for who does that in parts, or draws it; None: it finds matches, or has a way of its own."""
+        """What it adds up, for adding up in parts and for pictures; None: it finds matches, or works otherwise."""
         ...
 
     @property
     def light(self) -> bool:
-        """Whether it takes less time than sorting the events does, and rounds by how many it sees: then dividing them
-        gains little, and would change the last digits.
+        """Whether it takes less time than sorting the events does, and rounds by their number: then dividing them gains
+        little, and would change the last digits.
         """
         ...
 
     @property
     def divisible(self) -> Divisible:
-        """Whether keys, or stretches of time, can be looked at apart."""
+        """By what the events may be divided: by keys, or by stretches of time."""
         ...
 
     @property
@@ -236,7 +236,7 @@ class Kernel(Protocol[State, Result]):
         ...
 
     def within(self, memory: int) -> Self:
-        """The kernel with so many bytes to store what it likes."""
+        """The kernel with so many bytes for what it stores."""
         ...
 
     def in_numbers(self, numeric: str) -> Self:
@@ -246,7 +246,7 @@ class Kernel(Protocol[State, Result]):
     def start(self) -> State: ...
 
     def step(self, state: State, block: Block, watermark: int | None) -> tuple[Iterator[Result], State]:
-        """Take events; give out what has become certain. Without a watermark nothing has."""
+        """Take events; return what has become certain. Without a watermark nothing has."""
         ...
 
     def expected(self, state: State, *, beforehand: bool) -> Expected | None:
@@ -257,11 +257,11 @@ class Kernel(Protocol[State, Result]):
         ...
 
     def finish(self, state: State, on_progress: OnProgress | None = None) -> Iterator[Result]:
-        """What was not given out yet, as if the stream ended here."""
+        """What was not returned yet, as if the stream ended here."""
         ...
 
     def kept(self, state: State) -> Array | None:
-        """Which events of the last block may still be asked for; None: all that `emission.needs` says."""
+        """Which events of the last block are still needed; None: all that `emission.needs` says."""
         ...
 
     def dump(self, state: State, *, whole: bool = False) -> pa.Table | None:
@@ -276,11 +276,11 @@ class Kernel(Protocol[State, Result]):
         ...
 
     def describe(self, state: State) -> Built | None:
-        """What it built of the block of a step, for EXPLAIN; None: nothing worth a word."""
+        """What it built of the block of a step, for EXPLAIN; None: nothing."""
         ...
 
     def unfold(self, block: Block, variables: frozenset[str], asked: Asked) -> Iterator[Result] | None:
-        """The matches that the result which is `asked` for stands for, in bounded memory; None: no result is it.
+        """The matches that the result which passes `asked` stands for, in bounded memory; None: no result does.
 
         Of the events of the block only those of that result fit positions outside NOTs, each where the result binds
         it; `variables` are all that the result binds.
@@ -289,5 +289,5 @@ class Kernel(Protocol[State, Result]):
 
     @property
     def summarising(self) -> Summarising | None:
-        """How it sums up stretches of events; None: events have to meet."""
+        """How it sums up stretches of events; None: it cannot."""
         ...

@@ -1,4 +1,4 @@
-"""When results are certain, and how long events are needed: what a kernel tells the engine that feeds it a live stream.
+"""When results are certain, and how long events are needed: by this an engine feeds a kernel with a live stream.
 
 A watermark is a promise: from now on no event earlier than it arrives. Four rules cover every query:
 
@@ -9,10 +9,10 @@ A watermark is a promise: from now on no event earlier than it arrives. Four rul
   of its first event;
 - WINDOW: when the window has ended.
 
-Every result has a *moment*, the least watermark at which it is certain. A step from one watermark to the next gives out
-the results whose moment lies between, so that each is given out once, however the stream is cut.
+Every result has a *moment*, the least watermark at which it is certain. A step from one watermark to the next returns
+the results whose moment lies between, so that each is returned once, however the stream is cut.
 
-Where times are imprecise, the time of an event is its earliest, and so are those that a watermark speaks of.
+Where times are imprecise, the time of an event is its earliest; watermarks are of these times.
 """
 
 from __future__ import annotations

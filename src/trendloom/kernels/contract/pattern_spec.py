@@ -27,7 +27,7 @@ class PatternPosition:
 
 @dataclass(frozen=True)
 class Rule:
-    """A conjunct that speaks of more than one event; see `logical.plan.Condition`."""
+    """A conjunct on more than one event; see `logical.plan.Condition`."""
 
     expr: Expr
     part: int | None

@@ -3,7 +3,7 @@
 Compiled code depends on more than the file of its function: on what that function calls in other files, on constants,
 on Numba and on the processor. All of these go into one fingerprint, which is the name of the folder: code of other
 sources is simply not there. A file holds one compiled function for one signature; it is written whole under another
-name and then renamed, so that readers see all of it or nothing, and who writes last changes nothing.
+name and then renamed, so that readers see all of it or nothing, and a second writer changes nothing.
 
 `TRENDLOOM_CACHE` names the folder; else it is `$XDG_CACHE_HOME/trendloom`, else `~/.cache/trendloom`. Where that cannot
 be written (an image that was warmed when it was built, a home that does not exist), code is read from there and
@@ -35,11 +35,11 @@ ROOMS = ("kernels", "expr", "model", "pattern", "errors.py")
 DIGEST = 32
 STAMP, LOCKS = "used", "locks"
 UNUSED_DAYS = 30
-"""Days after which a folder of another fingerprint is removed, if nobody has used it since."""
+"""Days after which a folder of another fingerprint is removed, if it was not used since."""
 PATIENCE = 180.0
 """Seconds to wait for code that another process compiles; then this one compiles it too."""
 GLANCE = 0.02
-"""Seconds between two looks at whether the other process is done."""
+"""Seconds between two tests of whether the other process is done."""
 
 
 def fingerprint_of(sources: Traversable, *circumstances: object) -> str:
@@ -63,7 +63,7 @@ def _sources(folder: Traversable, names: tuple[str, ...] | None, prefix: str = "
 
 
 def state_of(sources: Traversable) -> tuple[tuple[str, int, int], ...]:
-    """Names, times and sizes of the same sources: as long as these are equal nobody has edited them. O(files)."""
+    """Names, times and sizes of the same sources: as long as these are equal none was edited. O(files)."""
     if not isinstance(sources, Path):
         return ()
     found = [
@@ -88,7 +88,7 @@ def wanted_root() -> Path:
 
 @cache
 def spare_root() -> Path:
-    """A folder that nobody but this user can write: code is run, so it must not be somebody else's."""
+    """A folder that only this user can write: its files are run, so no other user may put code there."""
     mine = Path(tempfile.gettempdir()) / f"trendloom-{os.getuid()}"
     try:
         mine.mkdir(mode=0o700, exist_ok=True)
@@ -131,14 +131,14 @@ class CodeFolder:
         self._stamp()
 
     def _stamp(self) -> None:
-        """Say that this folder is in use, and remove those that have not been for long."""
+        """Mark this folder as used, and remove those that were not used for long."""
         try:
             (self.written / STAMP).touch()
             for other in self.written.parent.iterdir():
                 if other != self.written and _unused(other):
-                    grave = other.with_name(f"{other.name}.{uuid.uuid4().hex}")
-                    os.rename(other, grave)  # at once, so that nobody finds half of it
-                    shutil.rmtree(grave, ignore_errors=True)
+                    removed = other.with_name(f"{other.name}.{uuid.uuid4().hex}")
+                    os.rename(other, removed)  # at once, so that no process finds half of it
+                    shutil.rmtree(removed, ignore_errors=True)
         except OSError:
             return
 

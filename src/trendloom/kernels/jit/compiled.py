@@ -1,6 +1,6 @@
-"""`njit`: functions that Numba compiles once per machine, and callbacks about compilations.
+"""`njit`: functions that Numba compiles once per machine, operations chosen by type, callbacks about compilations.
 
-Numba's own store of compiled code asks only whether the file of a function has changed, not what it calls elsewhere,
+Numba's own store of compiled code tests only whether the file of a function has changed, not the functions it calls,
 and two processes that save at the same time can mix up each other's files. So kernels are kept in a `CodeFolder`
 instead: there is one for each fingerprint of sources, versions and processor, and while a process compiles a function
 others wait for it, and then load it.
@@ -20,26 +20,29 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
-from typing import Any
+from functools import wraps as update
+from typing import Any, TypeVar
 
 import llvmlite
 import numba
 import numpy as np
+from numba import types
 from numba.core import config, event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.registry import cpu_target
 from numba.core.serialize import dumps
+from numba.extending import overload
 
 from trendloom.kernels.jit.code_cache import CodeFolder, fingerprint_of, package_sources, state_of
 from trendloom.kernels.jit.compiler_process import Name, OnCompile, listeners, report_compilation
-from trendloom.kernels.jit.interpreted import Interpretable
+from trendloom.kernels.jit.interpreted import Interpretable, wrapping
 
 INSIDE: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 """For functions that compiled code alone calls: a way in from Python would take longer to compile than what they do."""
 
 AS_LOADED = state_of(package_sources())
-"""The sources when this process began to load them: what it compiles after somebody has edited them is not kept."""
+"""The sources when this process began to load them: what it compiles after an edit is not kept."""
 
 SETTINGS = ("OPT", "LOOP_VECTORIZE", "SLP_VECTORIZE", "BOUNDSCHECK", "DEBUGINFO_DEFAULT")
 """Settings of Numba that change the code it makes."""
@@ -107,7 +110,7 @@ def receive_code(made_for: str, packed: bytes) -> None:
 
 
 class StoredCode(_Cache):
-    """The compiled code of one function, a file for each signature; made and asked by Numba's dispatcher."""
+    """The compiled code of one function, a file for each signature; used by Numba's dispatcher."""
 
     def __init__(self, function: Callable[..., Any], options: dict[str, Any]) -> None:
         self._function = function
@@ -168,7 +171,7 @@ class StoredCode(_Cache):
         return os.path.join(room, f"{function.__qualname__}-{digest.hexdigest()[:24]}.code".replace("<locals>.", ""))
 
 
-# ---------------------------------------------------------------------------------------- who compiles, and when
+# ------------------------------------------------------------------------------- callbacks about compilations
 
 
 @contextmanager
@@ -189,7 +192,7 @@ def _report_waiting() -> None:
 
 
 class _Outermost(event.Listener):
-    """Functions that are compiled for the sake of another one are not worth a word."""
+    """Reports compilations, but for those of functions that another one being compiled calls."""
 
     def __init__(self) -> None:
         self._depth = 0
@@ -226,3 +229,57 @@ class _Counted(event.Listener):
 
     def on_end(self, event: Any) -> None:
         pass
+
+
+# ---------------------------------------------------------------------------------- operations chosen by type
+#
+# An operation is declared with its signature; `implements` adds the function that picks an implementation by the types
+# of the arguments. Compiled code picks once, when it is compiled, and interpreted code at every call: the same function
+# decides for both, so it may test its arguments with `class_of` and `lacks` alone, which read types and values alike.
+
+
+Stub = TypeVar("Stub", bound=Callable[..., Any])
+Picks = Callable[..., Callable[..., Any]]
+
+
+def operation(stub: Stub) -> Stub:
+    """Declare an operation; its body is never run."""
+
+    @update(stub)
+    def interpreted(*arguments: Any) -> Any:
+        found: Any = interpreted
+        if found.wrapping:
+            with wrapping():
+                return found.picks(*arguments)(*arguments)
+        return found.picks(*arguments)(*arguments)
+
+    return interpreted  # type: ignore[return-value]
+
+
+def implements(declared: Callable[..., Any], options: Any, *, wraps: bool = False) -> Callable[[Picks], Picks]:
+    """What follows picks an implementation of `declared`, compiled with these options. `wraps` as for `njit`."""
+
+    def decorate(picks: Picks) -> Picks:
+        declared.picks, declared.wrapping = picks, wraps  # type: ignore[attr-defined]
+        overload(declared, jit_options=options)(picks)
+        return picks
+
+    return decorate
+
+
+def is_interpreted(argument: Any) -> bool:
+    """Whether an argument is a value, not its type: no compiler is at work."""
+    return not isinstance(argument, types.Type)
+
+
+def class_of(bundle: Any) -> type:
+    """The class of a named tuple, given it or its type."""
+    found: type = type(bundle) if isinstance(bundle, tuple) else getattr(bundle, "instance_class", type(bundle))
+    return found
+
+
+def lacks(bundle: Any, field: str) -> bool:
+    """Whether a field of a named tuple is None, given it or its type: what needs it is not compiled."""
+    if isinstance(bundle, tuple):
+        return getattr(bundle, field) is None
+    return isinstance(bundle.types[bundle.fields.index(field)], types.NoneType)

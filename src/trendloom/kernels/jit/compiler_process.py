@@ -1,9 +1,9 @@
-"""Another process that compiles kernels one after another, while this one goes on.
+"""A process that compiles kernels one after another, while this one continues.
 
-Numba holds a lock while it compiles, so a thread would not help. The process starts when it is first needed, leaves
-code in the folder that all processes of this user share, says when a kernel is done, and ends with the one that began
-it, after the kernel it is busy with. `python -m trendloom.kernels.jit.compiler_process` reads what to compile from its
-standard input.
+Numba holds a lock while it compiles, so a thread would not help. The process starts when it is first needed, writes
+code into the folder that all processes of this user share, reports every kernel that is done, and ends with the process
+that started it, after the kernel it is compiling. `python -m trendloom.kernels.jit.compiler_process` reads what to
+compile from its standard input.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ def report_compilation(name: str | None) -> None:
 
 
 class Compiler:
-    """The other process; `ask` it for kernels, and hear which are `done`."""
+    """The compiling process: `submit` kernels, and test which jobs are done."""
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
         self._owner = 0
-        self._asked: list[object] = []
+        self._jobs: list[object] = []
         self._done = 0
 
-    def ask(self, name: Name, signature: tuple[Any, ...]) -> object | None:
-        """Have a kernel compiled for a signature; what this returns is the question that `is_done` knows."""
+    def submit(self, name: Name, signature: tuple[Any, ...]) -> object | None:
+        """Start to compile a kernel for a signature and return the job, for `is_done`; None: there is no process."""
         try:
             process = self._started()
             assert process.stdin is not None
@@ -55,23 +55,23 @@ class Compiler:
             process.stdin.flush()
         except OSError:
             return None
-        self._asked.append(question := object())
-        return question
+        self._jobs.append(job := object())
+        return job
 
-    def is_done(self, question: object) -> bool:
-        """Whether a question is answered: the code is in the folder, or it cannot be compiled there."""
+    def is_done(self, job: object) -> bool:
+        """Whether a job has ended: the code is in the folder, or it cannot be compiled there."""
         process = self._process
         if process is None or process.stdout is None:
             return True
         while select.select([process.stdout], [], [], 0)[0]:
-            if not os.read(process.stdout.fileno(), 1):  # it has ended, whatever it was asked
-                self._done = len(self._asked)
+            if not os.read(process.stdout.fileno(), 1):  # the process has ended, and all jobs with it
+                self._done = len(self._jobs)
                 break
             self._done += 1
-        return question in self._asked[: self._done]
+        return job in self._jobs[: self._done]
 
     def leave(self) -> None:
-        """Ask for nothing more: the process ends when it is done with what it does, and nobody waits for it."""
+        """Submit nothing more: the process ends after the kernel it is compiling, without being waited for."""
         process, self._process = self._process, None
         if process is not None and self._owner == os.getpid():
             for pipe in (process.stdin, process.stdout):
@@ -81,7 +81,7 @@ class Compiler:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._process is None or self._owner != os.getpid() or self._process.poll() is not None:
-            self._asked, self._done, self._owner = [], 0, os.getpid()
+            self._jobs, self._done, self._owner = [], 0, os.getpid()
             atexit.register(self.leave)
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "trendloom.kernels.jit.compiler_process"],
@@ -93,22 +93,22 @@ class Compiler:
         return self._process
 
 
-def serve(questions: BinaryIO, answers: BinaryIO) -> None:
-    """Compile what is asked for until nobody asks any more."""
+def serve(jobs: BinaryIO, done: BinaryIO) -> None:
+    """Compile the jobs that arrive, and write a byte after each, until there are no more."""
     from trendloom.kernels.jit.compiled import KERNELS
 
     while True:
         try:
-            name, signature = pickle.loads(pickle.load(questions))
+            name, signature = pickle.loads(pickle.load(jobs))
         except EOFError:
             return
         try:
             import_module(name[0])
             KERNELS[name].compile(signature)
-        except Exception:  # whoever asked compiles it then, and sees what is wrong
+        except Exception:  # the other process compiles it then, and raises the error
             pass
-        answers.write(b".")
-        answers.flush()
+        done.write(b".")
+        done.flush()
 
 
 if __name__ == "__main__":

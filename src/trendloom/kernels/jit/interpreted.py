@@ -1,9 +1,9 @@
 """Interpretation of kernels that are not compiled yet: Python or the compiler gives the answer, whichever is first.
 
 A kernel that was never compiled on this machine takes up to seconds to compile, and for few events Python is done
-before. So its first call is interpreted; when that has taken a while, another process begins to compile
-it, and if it finishes first, what was interpreted is put back and the compiled kernel starts anew. Nothing is tuned:
-an answer comes after the time of the interpreter or that of the compiler, whichever is shorter.
+before. So its first call is interpreted; when that has taken a while, another process begins to compile it, and if that
+finishes first, the arguments are restored and the compiled kernel starts anew. Nothing is tuned: an answer comes after
+the time of the interpreter or that of the compiler, whichever is shorter.
 
 Numba takes about half a second to get ready for its first compiled function, also for one that lies on disk. So a
 kernel over a handful of events is interpreted even where its code is there, until one has taken long or was large.
@@ -45,13 +45,13 @@ PATIENCE = 0.25
 GLANCE = 0.02
 """Seconds between two looks at whether compiled code is there."""
 IDLE = 1.0
-"""Seconds without an interpreted call after which nobody looks for one."""
+"""Seconds without an interpreted call after which the watching thread ends."""
 NARROW = (np.float16, np.float32, np.complex64)
-"""Types whose results a compiled kernel would widen without an overflow to tell of it."""
+"""Types whose results a compiled kernel would widen without an overflow."""
 
 
 class Overtaken(BaseException):
-    """Raised inside an interpreted kernel when compiled code is there, or nobody else can make it."""
+    """Raised inside an interpreted kernel when compiled code is there, or cannot be made by another process."""
 
 
 _Dispatcher: Any = CPUDispatcher
@@ -131,7 +131,7 @@ class Role(Enum):
     KERNEL = "is an interpreted kernel itself"
 
 
-KERNEL, STRICT_CALLER = Role.KERNEL, Role.STRICT_CALLER  # asked for at every call
+KERNEL, STRICT_CALLER = Role.KERNEL, Role.STRICT_CALLER  # read at every call
 
 
 class _Here(threading.local):
@@ -155,7 +155,7 @@ def interpreted_only() -> Iterator[None]:
 
 
 def interpret(kernel: Any, *arguments: Any) -> Any:
-    """Run a kernel and all that it calls as Python, over numbers that compiled code does not know, like fractions."""
+    """Run a kernel and all that it calls as Python, over numbers that compiled code does not have, like fractions."""
     before, _here.role = _here.role, Role.KERNEL
     try:
         return getattr(kernel, "interpreted", kernel)(*arguments)
@@ -183,15 +183,15 @@ _loaded = threading.Event()
 
 @dataclass(eq=False)
 class Attempt:
-    """One interpreted call of a kernel, by the thread that made this. `alone`: nobody compiles it meanwhile."""
+    """One interpreted call of a kernel, by the thread that made this. `alone`: it is not compiled meanwhile."""
 
     kernel: Interpretable
     signature: tuple[Any, ...]
     alone: bool
     thread: int = field(default_factory=threading.get_ident)
     began: float = field(default_factory=time.monotonic)
-    asked: bool = False
-    question: object | None = None
+    submitted: bool = False
+    job: object | None = None
     stopped: bool = False
 
     def run(self, *arguments: Any) -> Any:
@@ -214,43 +214,45 @@ class Attempt:
             np.seterr(over="ignore" if self.kernel.wraps else "raise", divide="raise", invalid="raise", under="ignore")
             result = unboxed(self.kernel.interpreted(*arguments))
             _watch.end(self)
-            self._meet_what_is_on_its_way()
+            self._await_exception()
             return result
         except Overtaken:
             raise
         except BaseException:
             with suppress(Overtaken):
                 _watch.end(self)
-                self._meet_what_is_on_its_way()
+                self._await_exception()
             raise
         finally:
             _watch.end(self)
             np.seterr(**usual)
             _here.role, _here.wraps = role, False
             _spent[self.kernel, self.signature] = self.spent
-            if self.asked:
+            if self.submitted:
                 report_compilation(None)
 
     @property
     def spent(self) -> float:
         return _spent.get((self.kernel, self.signature), 0.0) + time.monotonic() - self.began
 
-    def _meet_what_is_on_its_way(self) -> None:
-        """A thread sees what another one has raised in it a moment later, and it must not be outside of here."""
+    def _await_exception(self) -> None:
+        """Wait for `Overtaken` if it is on its way: a thread sees what another one raises in it a moment later, and it
+        must not be outside of here.
+        """
         while self.stopped:
             time.sleep(GLANCE / 10)
 
-    def ask(self) -> None:
+    def submit(self) -> None:
         """Start the compilation of the kernel when interpreting it takes long."""
-        if not self.asked and not self.alone and self.spent > PATIENCE:
+        if not self.submitted and not self.alone and self.spent > PATIENCE:
             if self.kernel.name is not None and not self.kernel.is_stored(self.signature):
-                self.question = _compiler.ask(self.kernel.name, self.signature)
-            self.asked = True
+                self.job = _compiler.submit(self.kernel.name, self.signature)
+            self.submitted = True
             report_compilation(self.kernel.py_func.__name__)
 
     def stop(self) -> None:
-        """Stop when the kernel is compiled, or when nobody else has to compile it, or can."""
-        if self.asked and not self.stopped and (self.question is None or _compiler.is_done(self.question)):
+        """Stop when the kernel is compiled, or when no other process compiles it."""
+        if self.submitted and not self.stopped and (self.job is None or _compiler.is_done(self.job)):
             self.stopped = True
             ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(self.thread), ctypes.py_object(Overtaken))
 
@@ -284,7 +286,7 @@ class _Lookout:
         while True:
             time.sleep(GLANCE)
             for attempt in list(self._attempts):
-                attempt.ask()  # can take a moment, so nobody waits for the lock meanwhile
+                attempt.submit()  # can take a moment, so the lock is not held meanwhile
                 idle = time.monotonic()
             with self._lock:
                 for attempt in self._attempts:

@@ -21,8 +21,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range, horizons
+from trendloom.kernels.columns.block import Block, check_range, horizons
 from trendloom.kernels.contract import Built, Figure
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import PatternSpec

@@ -16,8 +16,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range, horizons
+from trendloom.kernels.columns.block import Block, check_range, horizons
 from trendloom.kernels.contract.emission import Certain
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec

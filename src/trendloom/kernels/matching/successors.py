@@ -22,8 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons
+from trendloom.kernels.columns.block import Block, horizons
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, by_rank, fits_at, possible

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import numbers_of_windows, windows_of
+from trendloom.kernels.columns.block import Block, numbers_of_windows, windows_of
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.matching.gaps import Gaps
 from trendloom.kernels.matching.partial_matches import Paths

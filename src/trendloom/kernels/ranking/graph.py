@@ -27,7 +27,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Fold
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.match_values import fold_scale, values_of_parts
+from trendloom.kernels.contract.matches import fold_scale, values_of_parts
 from trendloom.kernels.contract.pattern_spec import Compared, PatternSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton

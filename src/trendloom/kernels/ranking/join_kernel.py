@@ -22,8 +22,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr
 from trendloom.expr.vectors import Vector, at_scale, is_true, to_doubles
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Rule
 from trendloom.kernels.ranking.graph import strata_of, weighing_of

@@ -16,8 +16,7 @@ from trendloom.expr.nodes import columns
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Built, Divisible, Expected, Figure
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
-from trendloom.kernels.contract.match_values import MatchValues, binding_positions
-from trendloom.kernels.contract.matches import Matches, ResultColumn, join
+from trendloom.kernels.contract.matches import Matches, MatchValues, ResultColumn, binding_positions, join
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.ranking.scores import (
     RANK,

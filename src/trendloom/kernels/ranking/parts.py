@@ -32,8 +32,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Arithmetic, Attribute, Constant, Expr, Function, Negate
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.ranking.join_entries import ranges
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel

@@ -18,8 +18,7 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Fold
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.contract.matches import Matches, join
 from trendloom.kernels.contract.pattern_spec import Compared
 from trendloom.kernels.ranking.graph import (

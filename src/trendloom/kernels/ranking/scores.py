@@ -21,8 +21,7 @@ from trendloom.expr.vectors import Vector, constant
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.segments import first_where
-from trendloom.kernels.contract.match_values import MatchValues
-from trendloom.kernels.contract.matches import Matches, join
+from trendloom.kernels.contract.matches import Matches, MatchValues, join
 from trendloom.model.schema import Kind
 from trendloom.model.time import Window
 

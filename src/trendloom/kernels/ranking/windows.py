@@ -14,8 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons, numbers_of_windows
+from trendloom.kernels.columns.block import Block, horizons, numbers_of_windows
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.ranking.graph import EventWeights, RankedGraph
 from trendloom.kernels.ranking.next_best import next_best_paths

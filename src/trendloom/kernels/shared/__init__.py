@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from math import gcd
 
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.model.time import Window
 
 Multiples = tuple[tuple[str, int], ...]

@@ -16,7 +16,7 @@ from trendloom.kernels.aggregate.measures import sortable, weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.kernels.columns.segments import indices_with_bit
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared import FOREVER
 from trendloom.kernels.shared.per_start import SPACE, SegmentProgram, most_at_a_time, with_room
 from trendloom.kernels.shared.program import DOUBLE, INTEGER, LEAST, NO_WEIGHT, Edges, MergedQueries, SweepProgram

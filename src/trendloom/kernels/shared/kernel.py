@@ -16,10 +16,9 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import sortable, weights_of
 from trendloom.kernels.columns.block import WORD, Block
 from trendloom.kernels.contract import Asked, Built, Divisible, Expected, Failed, Kernel, OnProgress
+from trendloom.kernels.contract.aggregates import Amounts, Measure, Totals, Widening, doubles_as_amounts
 from trendloom.kernels.contract.emission import EmissionPolicy, between, joint_emission
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals, Widening, doubles_as_amounts
 from trendloom.kernels.shared import FOREVER, CountedQuery, SharedSteps
 from trendloom.kernels.shared.events import SweptQuery
 from trendloom.kernels.shared.program import MergedQueries, merge_queries

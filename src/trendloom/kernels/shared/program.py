@@ -21,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared import (
     CountedQuery,
     CountedStep,

@@ -18,9 +18,8 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY
-from trendloom.kernels.columns.block import Block
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
-from trendloom.kernels.columns.windows import check_range
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.shared import FOREVER
 from trendloom.kernels.shared.events import (

@@ -22,11 +22,9 @@ from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.quantifiers import shape_of
 from trendloom.expr.vectors import is_true
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range
+from trendloom.kernels.columns.block import Block, check_range
 from trendloom.kernels.contract import BYTES, RESULTS, SECONDS, Built, Expected, Figure, OnProgress
-from trendloom.kernels.contract.match_values import MatchValues
-from trendloom.kernels.contract.matches import Matches
+from trendloom.kernels.contract.matches import Matches, MatchValues
 from trendloom.kernels.match.search import SearchKernel, SearchState
 from trendloom.kernels.matching.windows import in_each_window
 from trendloom.kernels.trends.graph import Complete, TrendGraph, WalkPlan, build_graph

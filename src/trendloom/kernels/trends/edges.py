@@ -23,7 +23,7 @@ from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.segments import grown
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.jit.compiled import INSIDE, njit
 
 MOST_BITS = 1 << 15

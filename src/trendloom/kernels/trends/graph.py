@@ -21,9 +21,8 @@ import numpy as np
 
 from trendloom.expr.arrays import Array
 from trendloom.expr.nodes import Expr
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.columns.block import Block, horizons
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.contract.pattern_spec import Pair
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.matching.gap_thresholds import comparable

@@ -18,7 +18,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.jit.compiled import INSIDE, njit
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.tables import OPERATORS, Checks, Moves, checks_of, compare, moves_of, pairs_hold

@@ -32,10 +32,9 @@ from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.aggregate.block import aggregate
 from trendloom.kernels.aggregate.measures import spans_of
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.aggregates import AggregationSpec, Amounts
 from trendloom.kernels.contract.matches import Matches
-from trendloom.kernels.contract.measures import AggregationSpec
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
-from trendloom.kernels.contract.totals import Amounts
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.kernels.match.search import CERTAIN_FROM

@@ -22,7 +22,7 @@ from fractions import Fraction
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.lookups import pieces
 from trendloom.kernels.matching.partial_matches import Paths, holds

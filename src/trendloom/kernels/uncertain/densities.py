@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.jit.interpreted import interpret

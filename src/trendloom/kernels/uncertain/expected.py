@@ -23,14 +23,12 @@ from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import weights_of
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import Block, IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least
 from trendloom.kernels.contract import ADDED_UP, Asked, Built, Divisible, Expected, OnProgress
+from trendloom.kernels.contract.aggregates import Amounts, Measure, Totals, doubles_as_amounts
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy
 from trendloom.kernels.contract.matches import ResultColumn
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals, doubles_as_amounts
 from trendloom.kernels.jit.interpreted import interpret
 from trendloom.kernels.match.search import SearchState
 from trendloom.kernels.uncertain.at_least_one import MOST_STEPS, StretchesOfPoints, at_least_one

@@ -24,9 +24,7 @@ import numpy as np
 
 from trendloom.errors import PlanError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.columns.windows import check_range, windows_of
+from trendloom.kernels.columns.block import Block, IntervalBlock, check_range, windows_of
 from trendloom.kernels.contract.emission import Certain, EmissionPolicy, between
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternSpec

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.columns.segments import first_at_least, gather_segments
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.jit.compiled import njit

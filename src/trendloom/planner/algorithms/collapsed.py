@@ -13,7 +13,7 @@ from itertools import product
 
 from trendloom.expr.nodes import Aggregate, Extent, walk
 from trendloom.kernels.aggregate.program import obstacle as program_obstacle
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure, Test
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain, Measure, Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternPosition, PatternSpec, Rule, Scope
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.trends.collapsed import SpinesKernel

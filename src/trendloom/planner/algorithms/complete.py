@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from trendloom.expr import nodes
 from trendloom.expr.nodes import Expr, columns, walk
-from trendloom.kernels.contract.measures import Test
+from trendloom.kernels.contract.aggregates import Test
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.trends.complete import TrendGraphKernel

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from trendloom.kernels.aggregate.event_grained.structures import structures
-from trendloom.kernels.contract.measures import AggregationSpec, Grain
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.planner.aggregation import NO_RELATION, Grained, added_up, rules_per_event
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.expected import PROBABILITY, ExpectedKernel, ExpectedOfSequence
 from trendloom.logical.plan import Plan

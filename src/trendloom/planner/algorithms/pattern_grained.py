@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from trendloom.kernels.contract.measures import AggregationSpec, Grain
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.planner.aggregation import NO_RELATION, RELATED, Grained, added_up, rules_per_event
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode

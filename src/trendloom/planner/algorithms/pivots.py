@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.kernels.contract.measures import Pivot
+from trendloom.kernels.contract.aggregates import Pivot
 from trendloom.kernels.contract.pattern_spec import PatternSpec, Rule
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.planner.adjacency import FAR_APART, adjacent

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from trendloom.kernels.aggregate.program import Existence
-from trendloom.kernels.contract.measures import AggregationSpec, Grain
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.planner.aggregation import NO_RELATION, RELATED, Grained, added_up, adjacent_rules, needs_pivot
 from trendloom.planner.request import Choice, PlanningRequest, Refusal, RefusalCode

@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from trendloom.expr.nodes import Expr, of_any_event
-from trendloom.kernels.contract.measures import Measure
+from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared import FOREVER, CountedQuery, CountedStep, Family, StepMeasure, family_of
 from trendloom.kernels.shared.program import MergedQueries
 from trendloom.logical.statistics import Statistics

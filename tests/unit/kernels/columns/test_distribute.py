@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from trendloom.expr import row_slices as slices
 from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import from_list
-from trendloom.kernels.columns.distribute import distribute
 from trendloom.kernels.columns.keys import NARROW, encode_keys
+from trendloom.kernels.columns.sort import distribute
 from trendloom.model.schema import Kind
 
 KEYS = 4

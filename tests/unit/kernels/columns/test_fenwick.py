@@ -12,6 +12,7 @@ from numba import njit
 from trendloom.kernels.columns.fenwick import (
     NOTHING,
     Cells,
+    InnerTrees,
     arrange,
     empty_cells,
     erase,
@@ -71,25 +72,23 @@ def take_out(nodes: Any, begin: Any, count: Any, place: Any) -> None:
 
 
 @njit
-def put_nested(
-    nodes: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any, values: Any, cell: Any
-) -> None:
-    insert_nested(nodes, 3, ranks, begins, count, first, second, values, cell)
+def put_nested(nodes: Any, inner: Any, count: Any, first: Any, second: Any, values: Any, cell: Any) -> None:
+    insert_nested(nodes, 3, inner, count, first, second, values, cell)
 
 
 @njit
-def ask_nested(values: Any, cell: Any, nodes: Any, ranks: Any, begins: Any, first: Any, second: Any) -> None:
-    gather_nested(values, cell, nodes, 3, ranks, begins, first, second)
+def ask_nested(values: Any, cell: Any, nodes: Any, inner: Any, first: Any, second: Any) -> None:
+    gather_nested(values, cell, nodes, 3, inner, first, second)
 
 
 @njit
-def take_out_nested(nodes: Any, ranks: Any, begins: Any, count: Any, first: Any, second: Any) -> None:
-    erase_nested(nodes, 3, ranks, begins, count, first, second)
+def take_out_nested(nodes: Any, inner: Any, count: Any, first: Any, second: Any) -> None:
+    erase_nested(nodes, 3, inner, count, first, second)
 
 
 @njit
-def write_down(ranks: Any, begins: Any, outer: Any, count: Any, filled: Any) -> None:
-    arrange(ranks, 3, begins, outer, count, filled)
+def write_down(inner: Any, outer: Any, count: Any, filled: Any) -> None:
+    arrange(inner, 3, outer, count, filled)
 
 
 @njit
@@ -139,20 +138,20 @@ def test_two_bounds_at_once(places: int) -> None:
     second = dice.sample(range(places), places)  # of the place with first rank f
     outer = np.array([second.index(rank) for rank in range(places)])
     begins, filled = inner_begins(places), np.zeros(places, np.int64)
-    ranks = np.zeros(3 + begins[places], np.int64)
-    write_down(ranks, begins, outer, places, filled)
-    values, nodes, result = amounts(dice, places), cells(len(ranks)), cells(1)
+    inner = InnerTrees(np.zeros(3 + begins[places], np.int64), begins)
+    write_down(inner, outer, places, filled)
+    values, nodes, result = amounts(dice, places), cells(len(inner.ranks)), cells(1)
     order = dice.sample(range(places), places)
     for count, place in enumerate(order):
-        put_nested(nodes, ranks, begins, places, place, second[place], values, place)
+        put_nested(nodes, inner, places, place, second[place], values, place)
         below, beneath = dice.randint(0, places), dice.randint(0, places)
         empty(result, 0)
-        ask_nested(result, 0, nodes, ranks, begins, below, beneath)
+        ask_nested(result, 0, nodes, inner, below, beneath)
         inside = [p for p in order[: count + 1] if p < below and second[p] < beneath]
         assert held(result, 0) == expected(values, inside)
     for place in order:
-        take_out_nested(nodes, ranks, begins, places, place, second[place])
-    assert {str(held(nodes, cell)) for cell in range(len(ranks))} == {str(expected(values, []))}
+        take_out_nested(nodes, inner, places, place, second[place])
+    assert {str(held(nodes, cell)) for cell in range(len(inner.ranks))} == {str(expected(values, []))}
     assert not filled.any()
 
 

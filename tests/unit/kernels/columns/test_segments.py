@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +10,10 @@ from hypothesis import strategies as st
 
 from trendloom.kernels.columns.segments import (
     count_where,
+    extreme_where,
     first_where,
     indices_with_bit,
     last_where,
-    max_where,
-    min_where,
     sum_float,
     sum_int64,
     tie_ends,
@@ -80,14 +78,9 @@ def test_the_textbook_cancellation_and_the_infinities() -> None:
 
 def check_extremes(lists: list[list[tuple[Any, bool]]], dtype: type) -> None:
     offsets, values, flags = flat(lists, dtype)
-    for kernel, pick in ((min_where, min), (max_where, max)):
-        check_extreme(kernel(offsets, values, flags), chosen(lists), pick)
-
-
-def check_extreme(found: tuple[Any, Any], lists: list[list[Any]], pick: Callable[[list[Any]], Any]) -> None:
-    results, known = found
-    assert known.tolist() == [bool(one) for one in lists]
-    assert [r for r, k in zip(results.tolist(), known, strict=True) if k] == [pick(one) for one in lists if one]
+    for greatest, pick in ((False, min), (True, max)):
+        found = extreme_where(offsets, values, flags, greatest)
+        assert found.tolist() == [pick(one) if one else 0 for one in chosen(lists)]
 
 
 @settings(max_examples=100, deadline=None)

@@ -15,8 +15,7 @@ import pytest
 
 import trendloom as tl
 from trendloom.kernels.jit import interpreted
-from trendloom.kernels.jit.compiled import counting_compilations, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
+from trendloom.kernels.jit.compiled import counting_compilations, implements, is_interpreted, lacks, njit, operation
 from trendloom.kernels.jit.interpreted import Overtaken, compiled_first, interpreted_only, unboxed
 
 ROUNDS = 3_000_000
@@ -132,7 +131,7 @@ def test_a_handful_of_events_that_takes_long_is_left_to_code_that_is_stored(monk
     monkeypatch.setattr(interpreted, "_loaded", threading.Event())
     monkeypatch.setattr(interpreted.Interpretable, "is_stored", lambda self, signature: True)
     asked: list[object] = []
-    monkeypatch.setattr(interpreted._compiler, "ask", lambda *given: asked.append(given))
+    monkeypatch.setattr(interpreted._compiler, "submit", lambda *given: asked.append(given))
     assert climb(10 * ROUNDS, np.zeros(1, np.int64)) == 20 * ROUNDS
     assert not asked
     assert len(climb.overloads) == 1

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from trendloom.errors import DataError
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import check_range, horizons, windows_of
+from trendloom.kernels.columns.block import Block, check_range, horizons, windows_of
 from trendloom.kernels.matching.windows import surroundings
 from trendloom.model.time import Window
 

@@ -11,8 +11,7 @@ import pytest
 import trendloom as tl
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.block import Block
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.contract.aggregates import Measure, Totals
 from trendloom.kernels.shared import CountedQuery, CountedStep, StepMeasure
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.model.schema import Kind

@@ -15,9 +15,8 @@ from hypothesis import strategies as st
 
 from trendloom.errors import RunError
 from trendloom.expr.vectors import Vector
-from trendloom.kernels.columns.interval_block import IntervalBlock
-from trendloom.kernels.contract.measures import Measure
-from trendloom.kernels.contract.totals import Amounts, Totals
+from trendloom.kernels.columns.block import IntervalBlock
+from trendloom.kernels.contract.aggregates import Amounts, Measure, Totals
 from trendloom.kernels.uncertain import expected as results
 from trendloom.kernels.uncertain.expected import (
     FAR,

@@ -16,7 +16,7 @@ import numpy as np
 from tests.property.strategies import SCHEMA, to_table
 
 from trendloom.frontend.tql.parser import parse_query
-from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.columns.block import IntervalBlock, with_intervals
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.uncertain.kernel import signatures_of
 from trendloom.kernels.uncertain.signatures import Signatures

@@ -31,15 +31,14 @@ from trendloom.engines.spark.tasks import PAYLOAD, Batches
 from trendloom.errors import DataError, Door, StateError, TrendloomError, at_door, option
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
-from trendloom.streaming.event_buffer import EventBuffer
 from trendloom.streaming.partition_groups import (
     TOGETHER,
     GroupStep,
     StreamPartitionGroup,
     StreamQueryGroup,
-    flows_of_taker,
+    queries_of_member,
 )
-from trendloom.streaming.state import Memory, NamespacedState, pack, unpack
+from trendloom.streaming.state import EventBuffer, Memory, NamespacedState, pack, unpack
 from trendloom.streaming.step import QueryStep
 from trendloom.streaming.streaming_query import StreamingQuery
 
@@ -162,8 +161,8 @@ class Stepping:
             yield from self._step(group.streaming_queries[0], store, bucket, arrived, timers)
             return
         namespaces = NamespacedState(store)
-        namespaces.keep_only([_namespace(taker) for taker in group.takers])
-        for number, taker in enumerate(group.takers):
+        namespaces.keep_only([_namespace(taker) for taker in group.members])
+        for number, taker in enumerate(group.members):
             events = None if arrived is None else events_for(number, arrived)
             yield from self._step(taker, namespaces.of(_namespace(taker)), bucket, events, timers)
         namespaces.close()
@@ -189,7 +188,7 @@ class Stepping:
         timers: TimerValues,
     ) -> Iterator[Row]:
         """The rows of a step; an error of ours leaves it as a row, too."""
-        first = flows_of_taker(taker)[0]
+        first = queries_of_member(taker)[0]
         try:
             with at_door(self.door):
                 watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())

@@ -44,7 +44,13 @@ from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import for_queries
 from trendloom.runtime.warnings import report_warnings, warn_in_python
-from trendloom.streaming.partition_groups import StreamPartitionGroup, alone, bundles_of, flows_of_taker, names_together
+from trendloom.streaming.partition_groups import (
+    StreamPartitionGroup,
+    alone,
+    names_together,
+    partition_groups_of,
+    queries_of_member,
+)
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
 from trendloom.streaming.streaming_query import StreamingQuery, flow_of
 from trendloom.streaming.workload_diff import news_of
@@ -154,7 +160,9 @@ def open_live(
         return _run(frame.df, alone(streaming_queries), frame.schema, setting, names_together(streaming_queries)), ()
     streaming_queries = agreed(checkpoint, streaming_queries, setting.buckets, setting.delay)
     known = partial(statistics_of_batches, figures=plan.figures)
-    partition_groups = bundles_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+    partition_groups = (
+        partition_groups_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+    )
     reached = watermark_after(checkpoint)
     news = news_of(streaming_queries, None if reached is None else reached * 1000)
     return _run(frame.df, partition_groups, frame.schema, setting), tuple(news)
@@ -243,8 +251,8 @@ def _parcels(
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
         needed: list[str | None] = []
-        for taker in group.takers:
-            test = needed_by_any([query.physical.plan for query in flows_of_taker(taker)], df.schema)
+        for taker in group.members:
+            test = needed_by_any([query.physical.plan for query in queries_of_member(taker)], df.schema)
             needed.append(None if test is None else f" needed {len(labels)} {len(needed)}")
             if test is not None and needed[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.

@@ -15,19 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.kernels.aggregate.event_grained.structures import (
-    HASH,
-    NESTED,
-    SOURCE,
-    SUM,
-    TARGET,
-    TREE,
-    Arms,
-)
+from trendloom.kernels.aggregate.event_grained.structures import HASH, NESTED, SOURCE, SUM, TARGET, TREE, Arms
 from trendloom.kernels.aggregate.measures import ABSENT, EMPTY, FREE
-from trendloom.kernels.columns.interpreted_sums import put_integer
 from trendloom.kernels.columns.numbers import Doubles, Scaled
-from trendloom.kernels.columns.words import add_scaled
+from trendloom.kernels.columns.words import add_scaled, put_integer
 
 Cell = tuple[list[Any], list[int]] | None
 

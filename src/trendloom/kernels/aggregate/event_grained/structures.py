@@ -27,7 +27,7 @@ from trendloom.expr.vectors import Vector
 from trendloom.kernels.aggregate.measures import Addends, Bars
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.keys import Keys, encode_keys
-from trendloom.kernels.contract.measures import AggregationSpec
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.matching.automaton import Automaton, Step
 from trendloom.kernels.matching.tables import OPERATORS, Checks
 from trendloom.model.schema import Kind

@@ -284,7 +284,7 @@ def _arrange_nested(nested: Any, places: Any, arm: Any, sources: Any, used: Any)
         count = places.size[arm, begin]
         nested.begin[arm, begin] = cells
         tree = outer[begin : begin + count]
-        arrange(nested.ranks, places.base[arm] + cells, nested.begins, tree, count, filled)
+        arrange(nested, places.base[arm] + cells, tree, count, filled)
         cells += nested.begins[count]
         begin += count
     return cells
@@ -297,7 +297,7 @@ def _insert_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any, va
         return
     begin, first, second = places.begin[arm, item], places.place[arm, 0, item], places.place[arm, 1, item]
     tree, count = places.base[arm] + nested.begin[arm, begin], places.size[arm, begin]
-    insert_nested(nodes, tree, nested.ranks, nested.begins, count, first, second, values, cell)
+    insert_nested(nodes, tree, nested, count, first, second, values, cell)
 
 
 @njit(**INSIDE)
@@ -308,7 +308,7 @@ def _gather_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any, va
     first, second = places.prefix[arm, 0, item], places.prefix[arm, 1, item]
     if first > 0 and second > 0:
         tree = places.base[arm] + nested.begin[arm, places.tree[arm, item]]
-        gather_nested(values, cell, nodes, tree, nested.ranks, nested.begins, first, second)
+        gather_nested(values, cell, nodes, tree, nested, first, second)
 
 
 @njit(**INSIDE)
@@ -318,4 +318,4 @@ def _erase_nested(nested: Any, places: Any, arm: Any, item: Any, nodes: Any) -> 
         return
     begin, first, second = places.begin[arm, item], places.place[arm, 0, item], places.place[arm, 1, item]
     tree, count = places.base[arm] + nested.begin[arm, begin], places.size[arm, begin]
-    erase_nested(nodes, tree, nested.ranks, nested.begins, count, first, second)
+    erase_nested(nodes, tree, nested, count, first, second)

@@ -34,8 +34,7 @@ from trendloom.kernels.columns.numbers import (
     spilled,
     zeros_like,
 )
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, operation
+from trendloom.kernels.jit.compiled import INSIDE, implements, njit, operation
 
 
 class MatrixLayout(NamedTuple):

@@ -46,8 +46,7 @@ from trendloom.kernels.columns.fenwick import words_of as word_count
 from trendloom.kernels.columns.numbers import Limbs, Numbers, Scaled, Wides, zeros
 from trendloom.kernels.columns.words import STEP
 from trendloom.kernels.contract import PANE
-from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.kernels.contract.totals import Totals
+from trendloom.kernels.contract.aggregates import AggregationSpec, Totals
 from trendloom.kernels.jit.compiled import njit
 
 Compute = Callable[[Array, Numbers], StretchMatrices]

@@ -15,7 +15,6 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.aggregate.measures import ABSENT
 from trendloom.kernels.aggregate.type_grained.matrices import MatrixTerms
-from trendloom.kernels.columns.interpreted_sums import integer_at, put_integer
 from trendloom.kernels.columns.numbers import (
     BORROWED,
     INLINE,
@@ -28,9 +27,8 @@ from trendloom.kernels.columns.numbers import (
     copy,
     lanes_of,
 )
-from trendloom.kernels.columns.words import wide_product
-from trendloom.kernels.jit.compiled import INSIDE, njit
-from trendloom.kernels.jit.dispatch import implements, is_interpreted, lacks, operation
+from trendloom.kernels.columns.words import integer_at, put_integer, wide_product
+from trendloom.kernels.jit.compiled import INSIDE, implements, is_interpreted, lacks, njit, operation
 
 
 class TimedInstantKinds(NamedTuple):

@@ -25,7 +25,7 @@ import numpy as np
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import njit
 from trendloom.kernels.jit.interpreted import interpret

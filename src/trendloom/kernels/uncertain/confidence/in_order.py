@@ -19,7 +19,7 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from trendloom.expr.arrays import Array
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.columns.numbers import BORROWED, LEAN
 from trendloom.kernels.jit.compiled import INSIDE, njit
 

@@ -35,8 +35,8 @@ from trendloom.kernels.aggregate.measures import (
 )
 from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Numbers, Scaled, Wides, integers, zeros
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
-from trendloom.kernels.contract.measures import Test as Condition
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain, Measure
+from trendloom.kernels.contract.aggregates import Test as Condition
 from trendloom.kernels.contract.pattern_spec import Pair, PatternSpec
 from trendloom.kernels.matching.automaton import Automaton
 from trendloom.kernels.matching.gaps import Gaps

@@ -19,7 +19,7 @@ import trendloom
 from trendloom.kernels.aggregate import pattern_grained
 from trendloom.kernels.aggregate.measures import Addends, Linear, Sortable, SpanTotals, prepare, sortable, spans_of
 from trendloom.kernels.columns.numbers import Doubles, Limbs, Scaled, Wides, integers, zeros
-from trendloom.kernels.contract.measures import AggregationSpec, Grain, Measure
+from trendloom.kernels.contract.aggregates import AggregationSpec, Grain, Measure
 from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind

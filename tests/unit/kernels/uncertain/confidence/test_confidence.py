@@ -20,7 +20,7 @@ from tests.unit.kernels.uncertain.confidence.worlds_of_signatures import (
 )
 
 from trendloom.errors import RunError
-from trendloom.kernels.columns.interval_block import IntervalBlock
+from trendloom.kernels.columns.block import IntervalBlock
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.confidence.confidence import _in_doubles as in_doubles
 from trendloom.kernels.uncertain.confidence.confidence import confidences_of, exact_confidence, rounding_error

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 from hypothesis import strategies as st
 
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.interval_block import IntervalBlock, with_intervals
+from trendloom.kernels.columns.block import Block, IntervalBlock, with_intervals
 from trendloom.kernels.contract.matches import Matches
 from trendloom.kernels.uncertain.signatures import Rivals, Signatures
 from trendloom.model.imprecision import Intervals, Masses

@@ -26,7 +26,7 @@ def index_of(numbers: list[int]) -> bytes:
 
 
 def do(memory: Memory, held: set[int], what: str, number: int) -> None:
-    """The same to a drawer and to a state of its own, as a step does it."""
+    """The same to a namespace and to a state of its own, as a step does it."""
     if what == "write" and number not in held:
         memory.set_chunk(number, f"{number}".encode())
     elif what == "drop" and number in held:
@@ -44,7 +44,7 @@ def do(memory: Memory, held: set[int], what: str, number: int) -> None:
 
 @given(STEPS)
 @thorough(60)
-def test_drawers_are_as_states_of_their_own(steps: list[list[tuple[str, str, int]]]) -> None:
+def test_namespaces_are_as_states_of_their_own(steps: list[list[tuple[str, str, int]]]) -> None:
     whole, alone = Kept(), {name: Kept() for name in NAMES}
     for step in steps:
         namespaces = NamespacedState(whole)

@@ -1,25 +1,34 @@
-"""Read what is asked for and little else: files by the index of the commits, row groups by Parquet's statistics.
+"""The data files of an archive: which columns they have, and how the requested rows of them are read.
 
-The commits say which times a file holds, so most files are never opened; of those that are, only row groups whose
-statistics allow a wanted time (and wanted values, where a partition is asked for) are read, and only the columns asked
-for. Rows that remain are filtered. Pages carry checksums: a flipped bit is a damaged file, not a wrong number.
+The commits list the times of a file, so most files are never opened; of those that are, only row groups whose
+statistics allow a wanted time (and wanted values, where a partition is requested) are read, and only the columns
+requested. Rows that remain are filtered. Pages carry checksums: a flipped bit is a damaged file, not a wrong number.
+
+The columns of files are stored once each: a schema is written under the hash of its bytes, which a commit lists for
+each file, so that no file is opened to learn its columns. Values are stored plainly (no dictionaries, one kind of text,
+moments in UTC), so that files by any writer fit together; where types differ from file to file, the type that holds all
+values is found.
 Cost: a few opened files for each chunk of the stretch.
 """
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
+from pyarrow import types
 
-from trendloom.archive.commits import ArchivedFile
-from trendloom.archive.schemas import read_schema, with_all_columns
+from trendloom.archive.commits import SCHEMAS, ArchivedFile, write_whole
+from trendloom.io.events import without_nan
+from trendloom.io.parquet import unpacked_type
 
 READERS = 8
 """Files that are read at the same time."""
@@ -153,3 +162,84 @@ def equals(column: pa.ChunkedArray, value: object) -> pa.ChunkedArray:
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
         return pa.chunked_array([pa.repeat(False, len(column))])
     return found.fill_null(False)
+
+
+# ------------------------------------------------------------------------------------------------- columns
+
+
+def keep_schema(root: Path, schema: pa.Schema) -> str:
+    """The name of a schema, which is in the archive from now on."""
+    content = schema.serialize().to_pybytes()
+    name = hashlib.sha256(content).hexdigest()[:16]
+    path = root / SCHEMAS / f"{name}.arrow"
+    if not path.exists():
+        write_whole(path, content)
+    return name
+
+
+@lru_cache(maxsize=10_000)
+def read_schema(root: Path, name: str) -> pa.Schema:
+    """The schema of that name; it never changes."""
+    return pa.ipc.read_schema(pa.BufferReader((root / SCHEMAS / f"{name}.arrow").read_bytes()))
+
+
+def joint_columns(schemas: Iterable[pa.Schema]) -> pa.Schema:
+    """The columns of all, each of the type that holds the values of every file."""
+    found: dict[str, pa.Field] = {}
+    for one in (one for schema in schemas for one in schema):
+        known = found.get(one.name)
+        if known is None or known.type == one.type:
+            found.setdefault(one.name, one)
+        else:
+            found[one.name] = pa.field(one.name, _joint_type(known.type, one.type))
+    return pa.schema(list(found.values()))
+
+
+def _joint_type(one: pa.DataType, other: pa.DataType) -> pa.DataType:
+    try:
+        both = [pa.schema([pa.field("x", kind)]) for kind in (one, other)]
+        return pa.unify_schemas(both, promote_options="permissive").field("x").type
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.float64() if _is_number(one) and _is_number(other) else pa.string()
+
+
+def _is_number(kind: pa.DataType) -> bool:
+    return bool(types.is_integer(kind) or types.is_floating(kind) or types.is_decimal(kind))
+
+
+def with_all_columns(table: pa.Table, wanted: pa.Schema) -> pa.Table:
+    """The table with exactly these columns; those that it lacks are NULL."""
+    columns = [
+        table.column(one.name).cast(one.type)
+        if one.name in table.column_names
+        else pa.chunked_array([pa.nulls(len(table), one.type)])
+        for one in wanted
+    ]
+    return pa.Table.from_arrays(columns, schema=wanted)
+
+
+# ------------------------------------------------------------------------------------------------ plain values
+
+
+def plain_values(table: pa.Table, keep: Sequence[str] = ()) -> pa.Table:
+    """Values as they are stored; columns of no type at all are left out, unless they are to be kept."""
+    names, columns = [], []
+    for one in table.schema:
+        column = table.column(one.name)
+        if types.is_null(one.type) and one.name not in keep:
+            continue
+        wanted = plain_type(one.type)
+        column = column if column.type == wanted else column.cast(wanted)
+        names.append(one.with_type(wanted))
+        columns.append(column)
+    return without_nan(pa.Table.from_arrays(columns, schema=pa.schema(names))) if columns else table.select([])
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """One kind of text and of bytes, no dictionaries, moments in UTC."""
+    kind = unpacked_type(kind)
+    if types.is_null(kind):
+        return pa.string()
+    if types.is_timestamp(kind) and kind.tz is not None:
+        return pa.timestamp(kind.unit, "UTC")
+    return kind

@@ -1,23 +1,30 @@
-"""What an archive is made for: which columns hold time and type, what times count, how long a chunk is, what is kept.
+"""The catalog of an archive: its settings, and descriptions of its queries and monitors, small files of JSON.
 
-`archive.json` says it once, when the archive is made; later writers must agree, because chunks are numbered by it.
+`archive.json` is written once, when the archive is made: which columns hold time and type, what times count, how long a
+chunk is, what is kept. Later writers must agree, because chunks are numbered by it. Queries and monitors have a file
+each. Values of a monitor are whatever its maker wrote. A query keeps its name for good: rows of another query under the
+same name would be taken for its own.
 """
 
 from __future__ import annotations
 
 import json
 import os
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 
-from trendloom.archive.commits import SETTINGS, write_whole
+from trendloom.archive.commits import MONITORS, QUERIES, SETTINGS, quoted, write_whole
 from trendloom.errors import DataError, OptionError, option
 from trendloom.model.imprecise_options import DURATION
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 
+AT = "at"
+"""The column of results that says when."""
 FORMAT = 1
 """The version of the format; a reader refuses others."""
 
@@ -106,10 +113,10 @@ def read_settings(root: Path) -> ArchiveSettings:
     """What `archive.json` says, or an error that says what is missing."""
     path = root / SETTINGS
     try:
-        told = json.loads(path.read_bytes())
-        if told.pop("format") != FORMAT:
+        content = json.loads(path.read_bytes())
+        if content.pop("format") != FORMAT:
             raise DataError(f"{root} is an archive of another version", hint=f"this version reads format {FORMAT}")
-        found = ArchiveSettings(**told)
+        found = ArchiveSettings(**content)
     except (FileNotFoundError, NotADirectoryError):
         raise DataError(_missing(root), hint="`trendloom archive FOLDER` with events makes one") from None
     except (ValueError, TypeError, KeyError, AttributeError) as problem:
@@ -127,8 +134,8 @@ def _missing(root: Path) -> str:
 
 
 def write_settings(root: Path, settings: ArchiveSettings) -> None:
-    told = {"format": FORMAT, **asdict(settings)}
-    write_whole(root / SETTINGS, (json.dumps(told, indent=2) + "\n").encode())
+    content = {"format": FORMAT, **asdict(settings)}
+    write_whole(root / SETTINGS, (json.dumps(content, indent=2) + "\n").encode())
 
 
 def agree_on_settings(root: Path, wanted: ArchiveSettings) -> ArchiveSettings:
@@ -175,3 +182,93 @@ def _refuse_occupied(root: Path) -> None:
     """A folder with other things in it is not made an archive of: retention deletes files."""
     if root.exists() and (not root.is_dir() or any(not one.name.startswith(".") for one in root.iterdir())):
         raise OptionError(f"{root} is there, and is not an archive", hint="give another folder, or an empty one")
+
+
+# ------------------------------------------------------------------------------------- queries and monitors
+
+
+@dataclass(frozen=True)
+class ArchivedQuery:
+    """A query whose rows are archived.
+
+    `keys`: the partition attributes among the columns of its rows; `values`: the numeric ones; `kinds` of all columns
+    by name; `types`: those of its pattern. `measured`: what RETURN reads of which type; None for a column: it counts.
+    """
+
+    name: str
+    text: str
+    keys: tuple[str, ...] = ()
+    values: tuple[str, ...] = ()
+    kinds: Mapping[str, str] = field(default_factory=dict)
+    types: tuple[str, ...] = ()
+    measured: tuple[tuple[str, str | None], ...] = ()
+
+
+def save_query(root: Path, query: ArchivedQuery) -> None:
+    """Keep a query, or refuse one whose name another has."""
+    if refuse_other_query(root, query) != query:
+        content = json.dumps(asdict(query), indent=2) + "\n"
+        write_whole(_path(root, QUERIES, query.name), content.encode())
+
+
+def refuse_other_query(root: Path, query: ArchivedQuery) -> ArchivedQuery | None:
+    """The description of a query, unless its name is that of another one; None: nothing that can be read."""
+    try:
+        there = _query(json.loads(_path(root, QUERIES, query.name).read_bytes()))
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    if there.text != query.text:
+        raise OptionError(
+            f"the archive has another query '{query.name}' already",
+            hint="give the new one another name (QUERY name: ...), or archive it elsewhere",
+        )
+    return there
+
+
+def read_queries(root: Path) -> tuple[dict[str, ArchivedQuery], tuple[str, ...]]:
+    """The queries by name, and files that cannot be read."""
+    content, damaged = _all(root, QUERIES)
+    found, wrong = {}, list(damaged)
+    for path, one in content.items():
+        try:
+            query = _query(one)
+        except (TypeError, KeyError, ValueError):
+            wrong.append(path)
+        else:
+            found[query.name] = query
+    return dict(sorted(found.items())), tuple(wrong)
+
+
+def _query(content: dict[str, Any]) -> ArchivedQuery:
+    content = {**content, **{name: tuple(content[name]) for name in ("keys", "values", "types")}}
+    return ArchivedQuery(**{**content, "measured": tuple((kind, column) for kind, column in content["measured"])})
+
+
+def save_monitor(root: Path, name: str, content: Mapping[str, Any]) -> None:
+    """Keep a monitor, in place of the one of that name."""
+    named = {"name": name, **content}
+    write_whole(_path(root, MONITORS, name), (json.dumps(named, indent=2, allow_nan=False) + "\n").encode())
+
+
+def read_monitors(root: Path) -> tuple[dict[str, dict[str, Any]], tuple[str, ...]]:
+    """The monitors by name, and files that cannot be read."""
+    content, damaged = _all(root, MONITORS)
+    named = {path: one for path, one in content.items() if isinstance(one, dict) and "name" in one}
+    wrong = (*damaged, *(path for path in content if path not in named))
+    return dict(sorted((one["name"], one) for one in named.values())), wrong
+
+
+def _all(root: Path, folder: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    found: dict[str, Any] = {}
+    damaged = []
+    for path in sorted((root / folder).glob("*.json")):
+        name = str(path.relative_to(root))
+        try:
+            found[name] = json.loads(path.read_bytes())
+        except ValueError:
+            damaged.append(name)
+    return found, tuple(damaged)
+
+
+def _path(root: Path, folder: str, name: str) -> Path:
+    return root / folder / f"{quoted(name)}.json"

@@ -4,8 +4,9 @@ Partial matches are grown over the events (`kernels.match.expansion`), under the
 more for every condition, NOT, partition attribute and window, with this one left out: what is reached then and was not
 before is what it stopped.
 
-Cost: bounded. Of a stream that is too long its first partitions are looked at, or the beginning of the first one; a
-search that takes longer than its share of time gives a lower bound, and the rest is not looked at. All of it is said.
+Cost: bounded. Of a stream that is too long its first partitions are searched, or the beginning of the first one; a
+search that takes longer than its share of time gives a lower bound, and the rest is left out. The output says
+which.
 """
 
 from __future__ import annotations
@@ -24,8 +25,7 @@ from trendloom.expr.nodes import Constant
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.events import Events
-from trendloom.kernels.columns.block import Block
-from trendloom.kernels.columns.windows import horizons
+from trendloom.kernels.columns.block import Block, horizons
 from trendloom.logical.display import Branch, show_component, show_duration
 from trendloom.logical.plan import Plan
 from trendloom.model.schema import Kind
@@ -35,8 +35,8 @@ from trendloom.pattern.algebra import Negation, atoms, negations
 from trendloom.planner.inspection import NOWHERE, Reached, reached_by_partial_matches
 from trendloom.planner.pattern_tables import describe
 from trendloom.planner.plan import Physical, choose
-from trendloom.runtime.analysis.position_counts import Passed, atoms_of, matching_alone, passed_events, stream_of
 from trendloom.runtime.blocks import build_block, key_codes
+from trendloom.runtime.statistics import Passed, atoms_of, matching_alone, passed_events, stream_of
 
 MOST_PAIRS = 20_000_000
 """Pairs of events that are compared for one step, under skip-till-any-match."""
@@ -56,12 +56,12 @@ class Stopped:
     found: Reached | None
 
 
-def describe_funnel(plan: Plan, events: Events, emission: Callable[[], float] = time.process_time) -> Branch:
+def describe_funnel(plan: Plan, events: Events, clock: Callable[[], float] = time.process_time) -> Branch:
     """How many events pass each condition, reach each position, and what stops the others."""
     if events.ticks is None:
         return Branch(NAME, "not looked at: time is imprecise")
     try:
-        return _Funnel(plan, events, emission).describe()
+        return _Funnel(plan, events, clock).describe()
     except PlanError as refusal:
         return Branch(NAME, f"not looked at: {refusal.message}")
 
@@ -69,8 +69,8 @@ def describe_funnel(plan: Plan, events: Events, emission: Callable[[], float] = 
 class _Funnel:
     """One query over one stream."""
 
-    def __init__(self, plan: Plan, events: Events, emission: Callable[[], float]) -> None:
-        self.plan, self.emission, self.begun = plan, emission, emission()
+    def __init__(self, plan: Plan, events: Events, clock: Callable[[], float]) -> None:
+        self.plan, self.clock, self.begun = plan, clock, clock()
         self.optimized = matching_alone(plan)
         self.all = list(passed_events(self.optimized, stream_of(self.optimized, events)))
         self.events, self.cut = _looked_at(searched(plan), events)
@@ -83,12 +83,12 @@ class _Funnel:
         self.stopped = list(self._leave_out()) if self._something_is_stopped() else []
 
     def search(self, plan: Plan, until: float) -> Reached | None:
-        if self.emission() - self.begun > until:
+        if self.clock() - self.begun > until:
             return None
         physical = searched(plan)
         pattern_spec = physical.pattern_spec
         block, _ = build_block(physical, stream_of(physical.plan, self.events))
-        return reached_by_partial_matches(pattern_spec, block, lambda: self.emission() - self.begun <= until)
+        return reached_by_partial_matches(pattern_spec, block, lambda: self.clock() - self.begun <= until)
 
     def _something_is_stopped(self) -> bool:
         short = any(self.reached_at(one, self.found) < one.together for one in self.passed if not one.negated)
@@ -123,7 +123,7 @@ class _Funnel:
             yield Branch("stopped", "trying everything would take long: numbers are lower bounds")
 
     def _positions(self) -> Iterator[Branch]:
-        told: set[str] = set()
+        named: set[str] = set()
         for one, looked_at in zip(self.all, self.passed, strict=True):
             alone = [Branch(text, f"{count:,} pass it alone") for text, count in one.alone]
             passing = f", {one.together:,} pass" if one.alone else ""
@@ -133,7 +133,7 @@ class _Funnel:
                 continue
             now = self.reached_at(one, self.found)
             of = f" of {looked_at.together:,} looked at" if self.cut else ""
-            stops = list(self._stops(partial(self.reached_at, one), now, told, one.atom.position))
+            stops = list(self._stops(partial(self.reached_at, one), now, named, one.atom.position))
             if not now and not stops and looked_at.together and self._awaited(one):
                 stops = [Branch("stopped by", "several together: without any one of them still nothing gets here")]
             text = f"{events}, {self._least}{now:,}{of} reached" if one.of_type else "no event of this type"
@@ -151,19 +151,19 @@ class _Funnel:
         return any(one.atom.position in after and self.found.events[p].any() for p, after in template.follow.items())
 
     def _stops(
-        self, count: Callable[[Reached], int], now: int, told: set[str], position: int | None = None
+        self, count: Callable[[Reached], int], now: int, named: set[str], position: int | None = None
     ) -> Iterator[Branch]:
         """What raises a number when it is left out; at the first place where it does, and wherever nothing gets."""
         for one in self.stopped:
             then = 0 if one.found is None else count(one.found)
             whole = one.found is not None and one.found.whole
-            if then > now and (not now or (self.found.whole and not one.single and one.what not in told)):
-                told.add(one.what)
+            if then > now and (not now or (self.found.whole and not one.single and one.what not in named)):
+                named.add(one.what)
                 what = "reached" if position is not None else "ends of a match"
                 number = f"{'' if whole else 'at least '}{then:,}"
                 yield Branch(f"without {one.what}", f"{number} {what}{self._span(one, position)}")
-            elif not now and not whole and one.what not in told:
-                told.add(one.what)
+            elif not now and not whole and one.what not in named:
+                named.add(one.what)
                 yield Branch(f"without {one.what}", "not known: looking would take long")
 
     def _span(self, one: Stopped, position: int | None) -> str:
@@ -224,7 +224,7 @@ def searched(plan: Plan) -> Physical:
     return choose(matching_alone(plan))
 
 
-# ------------------------------------------------------------------------------------------- looked at
+# ------------------------------------------------------------------------------------- events that are searched
 
 
 def _looked_at(physical: Physical, events: Events) -> tuple[Events, str]:

@@ -1,4 +1,4 @@
-"""Statistics of events at hand: of all where they are few, else of a sample that is the same in every run.
+"""Statistics of events in memory: of all where they are few, else of a sample that is the same in every run.
 
 The sample is made of stretches of neighbouring rows that lie evenly over the stream, because what comes next to what is
 part of the question. The times that events span are taken from all of them.
@@ -7,36 +7,41 @@ Cost: O(sample · log sample) for each column that the query reads, and one pass
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import replace
-from functools import cache
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from trendloom.expr.arrays import Array
-from trendloom.expr.vectors import Vector
+from trendloom.expr.evaluate import evaluate
+from trendloom.expr.vectors import Vector, is_true
 from trendloom.io.events import Events, ticks
 from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.keys import encode_keys
+from trendloom.logical.display import show_component, show_expression
 from trendloom.logical.plan import Plan, Projection
 from trendloom.logical.statistics import KeySpread, Origin, Statistics, StatisticsOf
 from trendloom.logical.workload import Attributes
 from trendloom.model.schema import Kind, Schema
 from trendloom.optimizer import optimize
+from trendloom.optimizer.count_in_pattern import count_in_pattern
 from trendloom.optimizer.nesting_costs import compared_values
 from trendloom.optimizer.prune_scan import scan_needed_columns
 from trendloom.optimizer.split_by_equality import split_by_equality
+from trendloom.pattern.algebra import Atom, Negation, Pattern, parts
 from trendloom.planner.adjacency import neighbours_of
 from trendloom.planner.plan import choose
-from trendloom.runtime.analysis.position_counts import of_type
 from trendloom.runtime.blocks import Stream, build_block, key_codes
 
 MOST_EVENTS = 1 << 17
 STRETCHES = 64
+MOST_KEYS = 1 << 14
+"""Events whose keys are sampled for all queries of a workload."""
 
 
 def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) -> Statistics:
@@ -49,7 +54,7 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
     if events.ticks is None:
         return Statistics(origin, total, types)
     search = choose(_matching(optimize(plan)))
-    stream = _stream(search.plan, plan, events, rows)
+    stream = stream_of(search.plan, events, plan.group_by, rows)
     block, _ = build_block(search, stream)
     first, last = (int(events.ticks.min()), int(events.ticks.max())) if total else (None, None)
     return Statistics(
@@ -75,9 +80,12 @@ def statistics_of_events(plan: Plan, events: Events, most: int = MOST_EVENTS) ->
 
 
 def _matching(plan: Plan) -> Plan:
-    """An optimized plan without what is made of its matches, with the columns that conditions and keys read."""
-    bare = replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
-    return scan_needed_columns(bare)
+    """An optimized plan without output, with the columns that conditions and keys read."""
+    return scan_needed_columns(_without_output(plan))
+
+
+def _without_output(plan: Plan) -> Plan:
+    return replace(plan, output=Projection(()), group_by=(), ranking=None, hidden=frozenset(), confidence=None)
 
 
 def sampled_rows(total: int, most: int) -> Array:
@@ -116,7 +124,7 @@ def domain_of(
     kind: str, column: str, some: pa.Table, types: Vector, totals: Mapping[str, float], kinds: Mapping[str, Kind]
 ) -> float:
     """How many values a column has in the events of a type, by some rows; `totals`: events of each type in all."""
-    codes = key_codes((column,), Stream(some, kinds, np.zeros(len(some), np.int64))).codes
+    codes = _codes((column,), some, kinds)
     return spread_of(codes[of_type(types, kind)], round(totals.get(kind, 0.0))).distinct
 
 
@@ -127,15 +135,6 @@ def by_type(types: Vector) -> Iterator[tuple[str, int]]:
     values = types.values if types.valid is None else types.values[types.valid]
     counts = np.bincount(values, minlength=len(types.dictionary))
     yield from ((str(name), int(count)) for name, count in zip(types.dictionary, counts, strict=True) if count)
-
-
-def _stream(search: Plan, plan: Plan, events: Events, rows: Array) -> Stream:
-    """The sample, with the columns that matching and grouping read."""
-    assert events.ticks is not None
-    kinds = {column.name: column.kind for column in plan.schema.columns}
-    names = [*search.scan.columns, *(name for name in plan.group_by if name not in search.scan.columns)]
-    table = events.table.select(names).take(pa.array(rows))
-    return Stream(table, kinds, events.ticks[rows], {plan.schema.type: events.types.take(rows)})
 
 
 def _columns(plan: Plan, stream: Stream) -> Iterator[tuple[str, Array]]:
@@ -159,20 +158,21 @@ def _passing(
             yield (first, second), float(tests_hold(tests, block, earlier[same], later[same]).mean())
 
 
-# What is quickly known of events at hand, for all queries of a workload: types, times, and keys of a sample.
+# --------------------------------------------------------------------------- of all queries of a workload, quickly
 #
-# Cost: one pass over the types and the times; for each set of partition attributes the keys of a sample.
-
-
-MOST_KEYS = 1 << 14
-"""Events of which keys are looked at."""
+# Types, times, and keys of a sample. Cost: one pass over the types and the times; for each set of partition attributes
+# the keys of a sample.
 
 
 def spread_in(table: pa.Table, attributes: Attributes, kinds: Mapping[str, Kind]) -> KeySpread:
-    """How the rows of a table spread over the values of some columns, of which a sample is looked at."""
+    """How the rows of a table spread over the values of some columns, by a sample of them."""
     rows = sampled_rows(len(table), MOST_KEYS)
-    some = table.select(list(attributes)).take(rows)
-    return spread_of(key_codes(attributes, Stream(some, kinds, np.zeros(len(rows), np.int64))).codes, len(table))
+    return spread_of(_codes(attributes, table.select(list(attributes)).take(rows), kinds), len(table))
+
+
+def _codes(attributes: Attributes, table: pa.Table, kinds: Mapping[str, Kind]) -> Array:
+    """The codes of the rows of a table by some columns."""
+    return key_codes(attributes, Stream(table, kinds, np.zeros(len(table), np.int64))).codes
 
 
 def statistics_of_stream(events: Events) -> StatisticsOf:
@@ -212,14 +212,14 @@ def statistics_of_stream(events: Events) -> StatisticsOf:
     return known
 
 
-# Statistics of Parquet files without reading a row: what the footers say of row groups.
+# ----------------------------------------------------------------- of Parquet files, by the footers of row groups
 #
-# How many events there are is always known; times and types only where every row group tells.
+# The number of events is always known; times and types only where every row group has statistics.
 # Cost: O(row groups · columns), and nothing is read that opening the files has not read.
 
 
 def statistics_of_footers(files: ParquetFiles, schema: Schema) -> Statistics:
-    """What the footers tell of a stream."""
+    """Statistics of a stream as far as footers have them."""
     bounds = _times(files, schema)
     return Statistics(
         Origin.FOOTERS,
@@ -247,13 +247,13 @@ def _times(files: ParquetFiles, schema: Schema) -> tuple[int, int] | None:
     try:
         times = pa.chunked_array([pa.array(ends, files.columns.field(schema.time).type)])
         first, last = ticks(times, schema.axis).tolist()
-    except pa.ArrowException:  # text, or not whole microseconds: whoever reads the rows says so better
+    except pa.ArrowException:  # text, or not whole microseconds: reading the rows gives the better error
         return None
     return first, last
 
 
 def _types(files: ParquetFiles, name: str) -> dict[str, float]:
-    """Events of each type, where all events of a row group are of one; {}: they are not, or nobody tells."""
+    """Events of each type, where all events of a row group are of one; {}: they are not, or it is not known."""
     counts: dict[str, float] = {}
     if name in files.keys:
         for footer, key in zip(files.footers, files.keys[name], strict=True):
@@ -264,3 +264,103 @@ def _types(files: ParquetFiles, name: str) -> dict[str, float]:
             return {}
         counts[str(one.min)] = counts.get(str(one.min), 0.0) + rows
     return counts
+
+
+# -------------------------------------------------------------- events that pass the conditions of a position alone
+#
+# The first explanation of a result without matches. Cost: one vectorised pass per condition. No event is sorted, and
+# nothing is matched.
+
+
+@dataclass(frozen=True)
+class Passed:
+    """One position: events of its type, how many pass each condition alone, and how many pass all of them.
+
+    `negated`: the NOT around it, 0 for a position of the pattern itself.
+    """
+
+    atom: Atom
+    negated: int
+    of_type: int
+    alone: tuple[tuple[str, int], ...]
+    together: int
+
+    @property
+    def component(self) -> str:
+        return show_component(self.atom.type, self.atom.variable)
+
+
+def matching_alone(plan: Plan) -> Plan:
+    """The plan of a query without output, optimized, with the columns that conditions read.
+
+    Positions and partitions are those of the query as it was written.
+    """
+    return optimize(_without_output(plan), without=(count_in_pattern, split_by_equality))
+
+
+def stream_of(plan: Plan, events: Events, more: tuple[str, ...] = (), rows: Array | None = None) -> Stream:
+    """Some rows (None: all) of the events, with the columns that matching reads, and `more`.
+
+    Where times are imprecise they are left out.
+    """
+    kinds = {column.name: column.kind for column in plan.schema.columns}
+    table, types = events.table.select(list(dict.fromkeys([*plan.scan.columns, *more]))), events.types
+    ticks = np.zeros(len(types), np.int64) if events.ticks is None else events.ticks
+    if rows is not None:
+        table, types, ticks = table.take(pa.array(rows)), types.take(rows), ticks[rows]
+    return Stream(table, kinds, ticks, {plan.schema.type: types})
+
+
+def passed_events(plan: Plan, stream: Stream) -> Iterator[Passed]:
+    """Every position of an optimized plan, in the order of the pattern."""
+    keyed = np.ones(len(stream.ticks), np.bool_)
+    for name in plan.partition:
+        valid = stream.vector(name).valid
+        keyed &= True if valid is None else valid
+    types = stream.vector(plan.schema.type)
+    for atom, scope in atoms_of(plan.pattern):
+        mine = keyed & of_type(types, atom.type)
+        together, alone = mine, []
+        for expr in (expr for position, expr in plan.filters if position == atom.position):
+            good = mine & is_true(evaluate(expr, stream.leaf))
+            alone.append((show_expression(expr, plan.schema.axis), int(good.sum())))
+            together = together & good
+        yield Passed(atom, scope, int(mine.sum()), tuple(alone), int(together.sum()))
+
+
+def atoms_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[Atom, int]]:
+    """The atoms from left to right, each with the NOT around it."""
+    if isinstance(pattern, Atom):
+        yield pattern, scope
+    for part in parts(pattern):
+        yield from atoms_of(part, part.scope if isinstance(part, Negation) else scope)
+
+
+def of_type(types: Vector, name: str) -> Array:
+    """Which events are of a type."""
+    if types.dictionary is None or not len(types.dictionary):
+        return np.zeros(len(types.values), np.bool_)
+    found: Array = (types.dictionary == name)[types.values]
+    return found if types.valid is None else found & types.valid
+
+
+def describe_passed(plan: Plan, events: Events) -> str:
+    """For one line: how many events of each position pass the conditions on them alone."""
+    plan = matching_alone(plan)
+    passed = passed_events(plan, stream_of(plan, events))
+    return in_one_line(plan, {one.atom.position: (one.together, one.of_type) for one in passed})
+
+
+def ask_passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+    """A function that computes the same; None where times are imprecise."""
+    return None if plan.schema.imprecise else partial(describe_passed, plan, events)
+
+
+def in_one_line(plan: Plan, found: dict[int, tuple[int, int]]) -> str:
+    """For every position of the pattern how many events pass, of how many."""
+    shown = []
+    for atom, negated in atoms_of(plan.pattern):
+        if not negated:
+            together, of_type = found.get(atom.position, (0, 0))
+            shown.append(f"{together:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
+    return ", ".join(dict.fromkeys(shown))
