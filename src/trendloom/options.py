@@ -17,10 +17,9 @@ from inspect import Parameter, signature
 from typing import Any, TypedDict, TypeVar
 
 from trendloom.errors import OptionError, did_you_mean, option
-from trendloom.model.amounts import bytes_of
-from trendloom.model.imprecise_options import ImpreciseOptions
-from trendloom.model.limits import MOST_TRENDS, Limits
-from trendloom.model.zone import zone_named
+from trendloom.model.amounts import MOST_TRENDS, Limits, bytes_of
+from trendloom.model.imprecision import ImpreciseOptions
+from trendloom.model.time import zone_named
 
 ENGINES = ("local", "spark", "reference")
 NUMERIC = ("exact", "float", "log")

@@ -12,9 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trendloom.expr.arithmetic import calculate, negate
 from trendloom.expr.arrays import Array
-from trendloom.expr.comparison import compare
 from trendloom.expr.functions import apply, like
 from trendloom.expr.nodes import (
     Aggregate,
@@ -34,6 +32,7 @@ from trendloom.expr.nodes import (
     Total,
     Wildcard,
 )
+from trendloom.expr.operators import calculate, compare, negate
 from trendloom.expr.vectors import Vector, constant, joint_length
 from trendloom.model.schema import Kind
 

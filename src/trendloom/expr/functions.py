@@ -16,10 +16,9 @@ from decimal import ROUND_HALF_UP, Context, Decimal
 import numpy as np
 import pyarrow as pa
 
-from trendloom.expr.arithmetic import bounds, finish, negate
 from trendloom.expr.arrays import Array, as_float, encode_strings, narrow
-from trendloom.expr.comparison import compare
 from trendloom.expr.decimals import nearest_units, rescaled, units_above, units_below
+from trendloom.expr.operators import bounds, compare, finish, negate
 from trendloom.expr.vectors import Vector, aligned, is_true, joint_length, joint_validity, nothing, to_doubles, unify
 from trendloom.model.schema import Kind
 

@@ -40,8 +40,16 @@ from trendloom.expr.arrays import (
     narrow,
     to_float,
 )
-from trendloom.expr.decimals import as_decimal, as_doubles, read_units, rescaled, write_units
-from trendloom.model.numbers import exact_array, scale_of, units_of
+from trendloom.expr.decimals import (
+    as_decimal,
+    as_doubles,
+    exact_array,
+    read_units,
+    rescaled,
+    scale_of,
+    units_of,
+    write_units,
+)
 from trendloom.model.schema import Kind
 
 Scalar = int | float | Decimal | str | bool | None

@@ -1,4 +1,4 @@
-"""The syntax tree: what a query says, before anybody asks whether it makes sense.
+"""The syntax tree: a query as written, before names and types are resolved.
 
 Nodes are frozen and compare by content; the place in the text (`span`) does not take part in equality, so that
 `parse(write(tree)) == tree` can be stated. Spellings that mean the same share one tree: `Stock+ S[]` is `Stock S+`,
@@ -8,7 +8,7 @@ Nodes are frozen and compare by content; the place in the text (`span`) does not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from enum import Enum
 from fractions import Fraction
@@ -276,22 +276,27 @@ class Query(Node):
         return dict(self.spans).get(keyword)
 
 
-# The attributes that a query names, whatever they belong to.
+# ------------------------------------------------------------------------------------------------- walks
 
 
-def attributes_of(node: object) -> Iterator[str]:
-    """Every attribute that is named in a syntax tree, GROUP BY included."""
-    if isinstance(node, Query):
-        yield from node.group_by
-    if isinstance(node, Reference) and node.attribute is not None:
-        yield node.attribute
-    elif isinstance(node, Name):
-        yield node.name
-    elif isinstance(node, Equivalence):
-        yield from node.attributes
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from attributes_of(part)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from attributes_of(getattr(node, field.name))
+def walk(part: object) -> Iterator[Node]:
+    """All nodes of a tree or of a tuple of trees, parents before their children."""
+    if isinstance(part, tuple):
+        for each in part:
+            yield from walk(each)
+    elif isinstance(part, Node):
+        yield part
+        for value in vars(part).values():
+            yield from walk(value)
+
+
+def attributes_of(part: object) -> Iterator[str]:
+    """Every attribute that is named in a tree, GROUP BY included."""
+    for node in walk(part):
+        match node:
+            case Query():
+                yield from node.group_by
+            case Reference(attribute=str(name)) | Name(name):
+                yield name
+            case Equivalence(attributes):
+                yield from attributes

@@ -1,12 +1,13 @@
-"""The logical plan: what a bound query means, free of how it is run.
+"""Logical plans of queries and workloads: what a bound query means, free of how it is run.
 
-Everything is resolved: the pattern has numbered positions, conditions are conjuncts that know what they restrict,
+Everything is resolved: the pattern has numbered positions, conditions are conjuncts with the scope that they restrict,
 durations are ticks. The reference evaluator executes this plan as it stands. The optimizer narrows `scan`, moves
 conditions to `filters` or rewrites them, and finds what more keeps events apart, without changing the answer.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -78,6 +79,8 @@ class Aggregation:
 
 Output = Trends | Projection | Aggregation
 
+Attributes = tuple[str, ...]
+"""The columns that partition a stream."""
 
 RANK = "rank"
 """The column of the ranks of matches: 1 is the best."""
@@ -162,3 +165,30 @@ class Plan:
     def ranks_across_keys(self) -> bool:
         """Whether matches of several keys are ranked together: a task with some of the keys has candidates only."""
         return self.ranking is not None and self.ranking.overall and bool(self.keys)
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """Queries with the same partition attributes, in whatever order; `members`: their numbers in the workload."""
+
+    attributes: Attributes
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The plans of several queries over one stream, in the order of their answers, and what they share.
+
+    `scan`: what all of them together need of the input, so that it is read once. `key_sets`: every query has one, and
+    the events of a set are moved and sorted once. The binder leaves both empty; rules of the optimizer fill them in.
+    """
+
+    plans: tuple[Plan, ...]
+    scan: Scan | None = None
+    key_sets: tuple[KeySet, ...] = ()
+
+    @property
+    def shared_attributes(self) -> frozenset[Attributes]:
+        """Attributes by which more than one plan keeps events apart: their events are sorted once."""
+        counts = Counter(plan.keys for plan in self.plans)
+        return frozenset(names for names, count in counts.items() if count > 1)

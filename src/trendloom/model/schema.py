@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.model.imprecision import Imprecision
-from trendloom.model.time import TimeAxis
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC, TimeAxis
 
 
 class Kind(Enum):

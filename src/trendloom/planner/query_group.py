@@ -11,8 +11,7 @@ from typing import Any
 
 from trendloom.kernels.contract import Kernel
 from trendloom.logical.plan import Plan
-from trendloom.model.amounts import show_names
-from trendloom.model.limits import Limits
+from trendloom.model.amounts import Limits, show_names
 from trendloom.planner.plan import EventFilter, Physical
 
 

@@ -15,9 +15,8 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group
 from trendloom.logical.plan import Condition, Plan
 from trendloom.pattern.algebra import Kleene, Negation, Pattern, Round, atoms, negations, parts
 from trendloom.reference.derive import TOP, BoundEvent, Mark, Nesting, Trace
-from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.scalar import Leaf, aggregate, evaluate, extent
 from trendloom.reference.stream import Instant, StepBudget, StreamEvent
-from trendloom.reference.summary import aggregate, extent
 
 # Which predicate restricts what: the pattern itself is scope 0, every NOT a scope of its own.
 #

@@ -14,9 +14,8 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group
 from trendloom.logical.plan import Aggregation, Plan, Projection
 from trendloom.model.selection import Trends
 from trendloom.reference.matches import Binding
-from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.scalar import Leaf, Number, aggregate, combined, evaluate, extent, total
 from trendloom.reference.stream import Bounds, Row, Scalar, StreamEvent, order_key
-from trendloom.reference.summary import Number, aggregate, combined, extent, total
 
 Key = tuple[Any, ...]
 

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
+from trendloom.expr.decimals import exact_array, to_text
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Constant
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
@@ -21,7 +22,6 @@ from trendloom.kernels.contract.match_values import MatchValues, binding_positio
 from trendloom.kernels.contract.matches import Matches, ResultColumn
 from trendloom.kernels.contract.pattern_spec import PatternPosition
 from trendloom.logical.plan import Plan, Projection, Value
-from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window

@@ -22,13 +22,13 @@ import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array, in_one, narrow
+from trendloom.expr.decimals import decimals, from_text, to_text
 from trendloom.expr.nodes import Total
 from trendloom.expr.vectors import Vector, from_arrow, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
 from trendloom.kernels.contract.measures import Measure
 from trendloom.kernels.contract.totals import Amounts
 from trendloom.logical.plan import Plan
-from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.planner.measures import measure_of, measures_of
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from trendloom.kernels.contract.measures import AggregationSpec
-from trendloom.logical.workload import KeySet
+from trendloom.logical.plan import KeySet
 from trendloom.options import Options
 from trendloom.planner.measures import summary_obstacle
 from trendloom.planner.plan import Physical

@@ -2,7 +2,7 @@
 
 Spark's `timestamp` is a moment without a zone; `timestamp_ntz` is a local time. Neither is ever converted by a cast
 here, because casts take the session's zone. Java's rules for hours that clocks skip or repeat are those of
-`model.zone`.
+`model.time`.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import pyarrow.parquet as pq
 from trendloom.engines.spark.error_transport import complaint
 from trendloom.errors import DataError
 from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession

@@ -32,7 +32,7 @@ from trendloom.engines.spark.tasks import (
     task_number,
 )
 from trendloom.engines.spark.workload_table import aligned, joint_schema
-from trendloom.logical.workload import Attributes, KeySet, Workload
+from trendloom.logical.plan import Attributes, KeySet, Workload
 from trendloom.planner.plan import Physical
 from trendloom.planner.query_group import QueryGroup
 from trendloom.planner.workload import PhysicalWorkload

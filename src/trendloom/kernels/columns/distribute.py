@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.expr.row_slices import side_by_side, slices_of
+from trendloom.expr.arrays import side_by_side, slices_of
 from trendloom.kernels.columns.sort import FEW_KEYS, sorted_times
 from trendloom.kernels.jit.compiled import njit
 

@@ -14,13 +14,12 @@ from fractions import Fraction
 from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.frontend import tree
+from trendloom.frontend.tql.foreign_syntax import hint_for
 from trendloom.frontend.tql.keywords import PROBABILITY
 from trendloom.frontend.tql.parser import attribute_span
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.logical.bind.foreign_functions import hint_for
 from trendloom.logical.bind.imprecise_time import bind_probability
-from trendloom.logical.bind.patterns import Attached, Bound
-from trendloom.logical.bind.scoping import error_of_component, error_of_result
+from trendloom.logical.bind.patterns import Attached, Bound, error_of_component, error_of_result
 from trendloom.logical.bind.types import (
     arithmetic_kind,
     article,

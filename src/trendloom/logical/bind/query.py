@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import TypeVar
 
 from trendloom.errors import BindError, Span, did_you_mean
+from trendloom.expr.decimals import MOST_DIGITS
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend import tree
@@ -25,15 +26,18 @@ from trendloom.logical.bind.imprecise_time import (
     refuse_second_columns,
     refuse_under_next,
 )
-from trendloom.logical.bind.nesting_limit import check_depth
-from trendloom.logical.bind.patterns import Attached, Bound, bind_pattern, events_of
-from trendloom.logical.bind.preferences import known_of
-from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking
-from trendloom.logical.bind.scoping import error_of_conjunct, usable_variables
+from trendloom.logical.bind.patterns import (
+    Attached,
+    Bound,
+    bind_pattern,
+    error_of_conjunct,
+    events_of,
+    usable_variables,
+)
+from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking, known_of
 from trendloom.logical.bind.types import digits_after_point
 from trendloom.logical.bind.warnings import warnings_of
 from trendloom.logical.plan import RANK, Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
-from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.selection import Semantics, Trends
 from trendloom.model.time import Window
@@ -55,7 +59,6 @@ class QueryBinding:
     """One binding under way."""
 
     def __init__(self, query: tree.Query, schema: Schema) -> None:
-        check_depth(query)
         self.query, self.schema = query, schema
         self.bound: Bound = bind_pattern(query.pattern)
         assert self.bound.pattern is not None

@@ -9,10 +9,9 @@ from fractions import Fraction
 
 from trendloom.errors import BindError, Span
 from trendloom.expr import nodes
-from trendloom.model.numbers import scale_of
+from trendloom.expr.decimals import scale_of
 from trendloom.model.schema import Kind, Schema
-from trendloom.model.time import MICROSECONDS, TimeAxis
-from trendloom.model.zone import zone_named
+from trendloom.model.time import MICROSECONDS, TimeAxis, zone_named
 
 NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 COMPARABLE = (Kind.STRING, Kind.TIME, Kind.DURATION)

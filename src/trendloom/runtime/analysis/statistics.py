@@ -22,9 +22,8 @@ from trendloom.io.parquet import ParquetFiles
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.keys import encode_keys
-from trendloom.logical.plan import Plan, Projection
+from trendloom.logical.plan import Attributes, Plan, Projection
 from trendloom.logical.statistics import KeySpread, Origin, Statistics, StatisticsOf
-from trendloom.logical.workload import Attributes
 from trendloom.model.schema import Kind, Schema
 from trendloom.optimizer import optimize
 from trendloom.optimizer.nesting_costs import compared_values

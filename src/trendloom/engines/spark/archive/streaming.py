@@ -40,7 +40,7 @@ from trendloom.errors import RunError
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.model.schema import Schema
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.options import Options
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import for_queries
