@@ -13,6 +13,7 @@ from decimal import MAX_PREC, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Literal as Choice
+from typing import TypeVar
 
 from trendloom.errors import Span
 from trendloom.model.selection import Semantics, Trends
@@ -253,6 +254,11 @@ class RankBy(Node):
     limit: int
     overall: bool = False
 
+    @property
+    def preferences(self) -> tuple[Expression, ...]:
+        """The one preference, or those of MERGE."""
+        return self.preference.preferences if isinstance(self.preference, Merge) else (self.preference,)
+
 
 @dataclass(frozen=True)
 class Query(Node):
@@ -278,6 +284,8 @@ class Query(Node):
 
 # ------------------------------------------------------------------------------------------------- walks
 
+NodeKind = TypeVar("NodeKind", bound=Node)
+
 
 def walk(part: object) -> Iterator[Node]:
     """All nodes of a tree or of a tuple of trees, parents before their children."""
@@ -288,6 +296,11 @@ def walk(part: object) -> Iterator[Node]:
         yield part
         for value in vars(part).values():
             yield from walk(value)
+
+
+def nodes_of(part: object, kind: type[NodeKind]) -> Iterator[NodeKind]:
+    """All nodes of a kind in a tree or in a tuple of trees."""
+    return (node for node in walk(part) if isinstance(node, kind))
 
 
 def attributes_of(part: object) -> Iterator[str]:

@@ -2,12 +2,11 @@
 
 What each file of this folder resolves, in order; how deep a query may be nested is checked here, first of all:
 
-    query           the clauses: types, partition, conditions, window, output
+    query           the clauses: types, partition, conditions, window, output; then warnings
     patterns        positions, NOT scopes and variables of the pattern; which variable may be used where
     expressions     the kind of every node; `types` says which kinds go together
     ranking         RANK BY, with scores in the form that kernels need
     imprecise_time  restrictions of imprecise time
-    warnings        allowed, but probably not meant
     workload        several queries: one error for all, and columns that fit one table
 """
 

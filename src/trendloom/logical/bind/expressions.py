@@ -9,9 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 
-from trendloom.errors import BindError, Span, did_you_mean, option
+from trendloom.errors import BindError, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.frontend import tree
 from trendloom.frontend.tql.foreign_syntax import hint_for
@@ -77,7 +76,7 @@ class Typer:
             case tree.DurationLiteral() if self.place is ExpressionPlace.RANK and not self.schema.axis.timestamp:
                 return seconds_written(node.amount, node.unit)
             case tree.DurationLiteral():
-                return nodes.Constant(self.ticks(node.amount, node.unit, node.span), self.duration_kind)
+                return nodes.Constant(bind_ticks(self.schema, node), self.duration_kind)
             case tree.Name():
                 return self.name(node)
             case tree.Reference():
@@ -194,7 +193,7 @@ class Typer:
         kind = self.schema.kind(name)
         if kind is None:
             where = attribute_span(node, self.text) or node.span
-            owner = self.bound.types_of.get(node.variable, node.variable)
+            owner = self.bound.type_of(node.variable)
             raise BindError(f"{owner} has no attribute '{name}'", where, hint=did_you_mean(name, self.schema.names))
         return name, kind
 
@@ -273,7 +272,7 @@ class Typer:
         if beside not in (Kind.TIME, Kind.DURATION):
             return self.bind(node)
         microseconds = replace(self.schema, axis=TimeAxis.timestamps())
-        return nodes.Constant(bind_ticks(microseconds, node.amount, node.unit, node.span), Kind.DURATION)
+        return nodes.Constant(bind_ticks(microseconds, node), Kind.DURATION)
 
     def membership(self, node: tree.In) -> nodes.Expr:
         equal = tuple(self.bind(tree.Binary("=", node.operand, item, span=item.span)) for item in node.items)
@@ -395,8 +394,7 @@ class Typer:
         text = write_expression(node)
         if argument is None:
             return nodes.Total("count", None, None, self.total_kind(Kind.INT), text)
-        mine = [a for a, around in zip(self.bound.atoms, self.bound.around, strict=True) if around.scope == 0]
-        seen = [a for a in mine if a.variable in self.variables]
+        seen = [atom for atom in self.bound.atoms_in(0) if atom.variable in self.variables]
         positions = [a.position for a in seen if a.variable == argument.variable]
         positions = positions or [a.position for a in seen if a.type == argument.variable]
         if not positions:
@@ -414,9 +412,6 @@ class Typer:
     def duration_kind(self) -> Kind:
         return Kind.DURATION if self.schema.axis.timestamp else Kind.INT
 
-    def ticks(self, amount: Fraction, unit: str | None, span: Span | None) -> int:
-        return bind_ticks(self.schema, amount, unit, span)
-
 
 WHICH = {
     tree.Index.EACH: nodes.Which.EACH,
@@ -428,8 +423,9 @@ WHICH = {
 }
 
 
-def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | None) -> int:
+def bind_ticks(schema: Schema, length: tree.Length | tree.DurationLiteral) -> int:
     """A duration in ticks of the stream's time, or an error that says why it does not fit."""
+    amount, unit, span = length.amount, length.unit, length.span
     if unit is None and schema.axis.timestamp:
         raise BindError(
             "a plain number is not a duration where the time column holds timestamps",

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import reduce
 from math import lcm
-from typing import Any, Literal
+from typing import Literal
 
 from trendloom.errors import BindError, Span
-from trendloom.expr.decimals import MOST_DIGITS
 from trendloom.expr.nodes import (
     MIRRORED,
     Aggregate,
@@ -31,12 +30,13 @@ from trendloom.expr.nodes import (
     columns,
     walk,
     with_attributes,
+    with_children,
 )
 from trendloom.frontend import tree
 from trendloom.frontend.tql.printer import write_length
 from trendloom.logical.bind.expressions import Typer, bind_ticks
 from trendloom.logical.bind.patterns import Bound
-from trendloom.logical.bind.types import arithmetic_kind, common_kind, digits_after_point
+from trendloom.logical.bind.types import arithmetic_kind, column_scale, common_kind, digits_after_point
 from trendloom.logical.plan import RANK, Aggregation, Condition, OperandWindow, Output, Ranking
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Trends
@@ -44,49 +44,39 @@ from trendloom.model.time import Window
 from trendloom.pattern.algebra import Pattern, atoms
 from trendloom.pattern.template import in_every_match
 
+MONOTONE = ("sqrt", "exp", "ln", "floor", "ceil", "round")
+"""Functions that do not exchange the order of two numbers."""
+
+NEVER_NEGATIVE = ("abs", "sqrt", "exp")
+
+Operator = Literal["+", "*", "least", "greatest"]
+
 
 def bind_ranking(query: tree.Query, clause: tree.RankBy, typer: Typer, output: Output, known: Known) -> Ranking:
     """The bound RANK BY, or an error that shows where it goes wrong."""
-    _refuse_other_rows(clause, output)
-    _refuse_second_rank(clause, typer.schema)
-    merge: tree.Merge | None = None
-    written: tuple[tree.Expression, ...]
-    if isinstance(clause.preference, tree.Merge):
-        merge, written = clause.preference, clause.preference.preferences
-        _refuse_one_sequence(query.pattern, merge)
-    else:
-        written = (clause.preference,)
-    preferences = tuple(normalised(typer.preference(node), known) for node in written)
-    function = merge.function if merge else None
-    kind, scale = _score(preferences, function, typer.schema, clause.span)
-    return Ranking(preferences, function, clause.descending, clause.limit, clause.overall, kind, scale)
-
-
-def _refuse_other_rows(clause: tree.RankBy, output: Output) -> None:
     if isinstance(output, Aggregation) or output in (Trends.COMPLETE, Trends.COLLAPSED):
         raise BindError(
             "RANK BY ranks matches: it goes with TRENDS or values of a match",
             clause.span,
             hint="RETURN TRENDS, or values such as a.x and sum(b[].x)",
         )
-
-
-def _refuse_second_rank(clause: tree.RankBy, schema: Schema) -> None:
-    if RANK in schema.names:
+    if RANK in typer.schema.names:
         raise BindError(
             "the events have a column named 'rank', and so have ranked matches",
             clause.span,
             hint="rename the column of the input",
         )
-
-
-def _refuse_one_sequence(pattern: tree.Pattern, merge: tree.Merge) -> None:
-    if not _joins_sequences(pattern):
+    merge = clause.preference if isinstance(clause.preference, tree.Merge) else None
+    if merge is not None and not _joins_sequences(query.pattern):
         raise BindError(
             "MERGE merges the preferences of several sequences, and this pattern is one sequence",
             merge.span,
             hint="write one preference: RANK BY a.x + b.x; several sequences are joined by AND, OR or SEQ of SEQs",
         )
+    preferences = tuple(normalised(typer.preference(node), known) for node in clause.preferences)
+    function = merge.function if merge else None
+    kind, scale = _score(preferences, function, typer.schema, clause.span)
+    return Ranking(preferences, function, clause.descending, clause.limit, clause.overall, kind, scale)
 
 
 def _joins_sequences(pattern: tree.Pattern) -> bool:
@@ -106,14 +96,8 @@ def _score(preferences: tuple[Expr, ...], merge: str | None, schema: Schema, spa
         return Kind.FLOAT, 0
     if kind is not Kind.DECIMAL:
         return kind, 0
-    digits = max(digits_after_point(expr, schema) for expr in preferences)
-    if digits > MOST_DIGITS:
-        raise BindError(
-            f"the score would have {digits} digits after the point, and {MOST_DIGITS} are the most there are",
-            span,
-            hint="round what it is made of, as in round(a.x, 10)",
-        )
-    return kind, digits
+    widest = max(preferences, key=lambda expr: digits_after_point(expr, schema))
+    return kind, column_scale(widest, schema, "the score", span)
 
 
 def bind_operand_windows(query: tree.Query, schema: Schema, bound: Bound, window: Window) -> tuple[OperandWindow, ...]:
@@ -127,7 +111,7 @@ def bind_operand_windows(query: tree.Query, schema: Schema, bound: Bound, window
                 operand.written.span,
                 hint="add RANK BY, or write one WITHIN clause for the whole pattern",
             )
-        within = bind_ticks(schema, length.amount, length.unit, span)
+        within = bind_ticks(schema, length)
         if window.within is not None and within > window.within:
             raise BindError(
                 "the window of an operand is longer than that of the query",
@@ -154,17 +138,9 @@ def _clause(query: tree.Query) -> str:
 # Cost: linear in the size of the expression, but for products of constants with long sums.
 
 
-MONOTONE = ("sqrt", "exp", "ln", "floor", "ceil", "round")
-"""Functions that do not exchange the order of two numbers."""
-
-NEVER_NEGATIVE = ("abs", "sqrt", "exp")
-
-Operator = Literal["+", "*", "least", "greatest"]
-
-
 @dataclass(frozen=True)
 class Known:
-    """What a query says of the variables that a preference may name.
+    """Properties of the variables that a preference may name.
 
     `order` is that of the pattern, `plural` can bind several events, `always` are bound in every match; `not_negative`
     are the (variable, column) of which a condition says that they are not below 0. `time` is the time column.
@@ -178,7 +154,7 @@ class Known:
 
 
 def known_of(pattern: Pattern, plural: frozenset[str], conditions: Iterable[Condition], time: str) -> Known:
-    """What the pattern and the conditions of a query say."""
+    """The properties of variables, from the pattern and the conditions of a query."""
     order: dict[str, int] = {}
     for atom in atoms(pattern, negated=False):
         order.setdefault(atom.variable, atom.position)
@@ -211,10 +187,7 @@ def normalised(expr: Expr, known: Known) -> Expr:
     total = _sum(expr, known)
     if total is not None and total.parts and not total.loses_digits(known):
         return total.expression(known)
-    for found in (_extreme(expr, known), _product(expr, known)):
-        if found is not None:
-            return found
-    return _around(expr, known)
+    return _extreme(expr, known) or _product(expr, known) or _around(expr, known)
 
 
 def _around(expr: Expr, known: Known) -> Expr:
@@ -255,24 +228,12 @@ def _single(expr: Expr, known: Known) -> Part | None:
 
 def _in_ticks(expr: Expr) -> Expr:
     """Times and durations as the whole numbers that they are."""
-    found: dict[str, Any] = {}
-    for one in fields(expr):
-        value = getattr(expr, one.name)
-        if isinstance(value, Expr):
-            found[one.name] = _in_ticks(value)
-        elif isinstance(value, tuple):
-            found[one.name] = tuple(_in_ticks(each) if isinstance(each, Expr) else each for each in value)
-    if expr.kind in (Kind.TIME, Kind.DURATION):
-        found["kind"] = Kind.INT
-    return replace(expr, **found)
-
-
-def _in_order(parts: Iterable[Part], known: Known) -> tuple[Part, ...]:
-    return tuple(sorted(parts, key=lambda part: known.order[part.variable]))
+    found = with_children(expr, _in_ticks)
+    return replace(found, kind=Kind.INT) if expr.kind in (Kind.TIME, Kind.DURATION) else found
 
 
 def _fold(operator: Operator, parts: Iterable[Part], known: Known) -> Fold:
-    found = _in_order(parts, known)
+    found = tuple(sorted(parts, key=lambda part: known.order[part.variable]))
     kind = common_kind(tuple(part.expr.kind for part in found), operator, None)
     return Fold(operator, found, Kind.INT if kind is Kind.NULL else kind)
 
@@ -303,15 +264,16 @@ class _Sum:
         exprs = [part.expr for part in self.parts.values()]
         return any(one.kind is Kind.FLOAT for one in exprs) and any(known.time in columns(one) for one in exprs)
 
+    def mapped(self, changed: Callable[[Expr], Expr]) -> _Sum:
+        """The sum of other terms."""
+        parts = {name: replace(part, expr=changed(part.expr)) for name, part in self.parts.items()}
+        return replace(self, parts=parts, constant=None if self.constant is None else changed(self.constant))
+
     def negated(self) -> _Sum:
-        parts = {name: replace(part, expr=Negate(part.expr, part.expr.kind)) for name, part in self.parts.items()}
-        constant = None if self.constant is None else Negate(self.constant, self.constant.kind)
-        return replace(self, parts=parts, constant=constant)
+        return self.mapped(lambda term: Negate(term, term.kind))
 
     def times(self, factor: Expr) -> _Sum:
-        parts = {name: replace(p, expr=_calculated("*", factor, p.expr)) for name, p in self.parts.items()}
-        constant = None if self.constant is None else _calculated("*", factor, self.constant)
-        return replace(self, parts=parts, constant=constant)
+        return self.mapped(lambda term: _calculated("*", factor, term))
 
     def over(self, divisor: int) -> _Sum | None:
         """The same with another divisor, a multiple of its own."""
@@ -379,10 +341,10 @@ def _joined(operator: Operator, one: Part, other: Part, known: Known) -> Part | 
     """Two values of one event as one; of several events, each skips its own NULLs, so that only counts go together."""
     if one.counts != other.counts or (one.variable in known.plural and not one.counts):
         return None
-    if operator in ("least", "greatest"):
+    if operator == "least" or operator == "greatest":
         kind = common_kind((one.expr.kind, other.expr.kind), operator, None)
         return replace(one, expr=Function(operator, (one.expr, other.expr), kind))
-    return replace(one, expr=_calculated("+" if operator == "+" else "*", one.expr, other.expr))
+    return replace(one, expr=_calculated(operator, one.expr, other.expr))
 
 
 # ------------------------------------------------------------------------------------------ least, greatest, products

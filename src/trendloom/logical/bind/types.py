@@ -9,7 +9,7 @@ from fractions import Fraction
 
 from trendloom.errors import BindError, Span
 from trendloom.expr import nodes
-from trendloom.expr.decimals import scale_of
+from trendloom.expr.decimals import MOST_DIGITS, scale_of
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import MICROSECONDS, TimeAxis, zone_named
 
@@ -151,6 +151,18 @@ def digits_after_point(expr: nodes.Expr, schema: Schema) -> int:
             return min(digits_after_point(operand, schema), max(int(places or 0), 0))
         case _:
             return max(digits_after_point(operand, schema) for operand in nodes.children(expr))
+
+
+def column_scale(expr: nodes.Expr, schema: Schema, what: str, span: Span | None) -> int:
+    """The scale of a value of the result; refuses a decimal that no column can hold."""
+    digits = digits_after_point(expr, schema)
+    if digits > MOST_DIGITS:
+        raise BindError(
+            f"{what} would have {digits} digits after the point, and {MOST_DIGITS} are the most there are",
+            span,
+            hint="round what it is made of, as in round(a.x, 10)",
+        )
+    return digits
 
 
 # Differences of times in a preference are numbers of seconds, whatever the stream's time counts.
