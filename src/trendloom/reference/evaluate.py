@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import cast
 
 from trendloom.expr.nodes import variables
@@ -21,9 +22,11 @@ from trendloom.reference.results import (
     Placed,
     aggregate_row,
     binding_key,
+    group_of,
     in_order,
     match_row,
     match_rows,
+    total_over,
     value_of_match,
     without_hidden,
 )
@@ -73,14 +76,11 @@ def _keeps(operand: OperandWindow, window: Bounds | None, binding: Binding) -> b
 
 
 def _aggregated(plan: Plan, output: Aggregation, cells: Sequence[tuple[Cell, list[Binding]]]) -> Iterator[Placed]:
-    """Partitions that agree on the grouping attributes are one group."""
     groups: dict[Cell, list[Binding]] = {}
     for cell, bindings in cells:
-        values = dict(zip(plan.partition, cell.partition, strict=True))
-        group = Cell(cell.window, tuple(values[name] for name in plan.group_by))
-        groups.setdefault(group, []).extend(bindings)
+        groups.setdefault(group_of(plan, cell), []).extend(bindings)
     for group, members in groups.items():
-        row = aggregate_row(plan, output, group, members)
+        row = aggregate_row(plan, output, group, partial(total_over, bindings=members)) if members else None
         if row is not None:
             yield row
 

@@ -15,6 +15,8 @@ from trendloom.model.time import MICROSECONDS, TimeAxis, zone_named
 
 NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 COMPARABLE = (Kind.STRING, Kind.TIME, Kind.DURATION)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+SECOND = MICROSECONDS["s"]
 
 
 def arithmetic_kind(operator: str, left: Kind, right: Kind, span: Span | None) -> Kind:
@@ -101,9 +103,6 @@ def article(kind: Kind) -> str:
 # engine sees whole ticks only.
 
 
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-
-
 def time_constant(expr: nodes.Expr, beside: nodes.Expr, schema: Schema, span: Span | None) -> nodes.Expr:
     """The expression; a string beside a time becomes the time it stands for."""
     if beside.kind is not Kind.TIME or not isinstance(expr, nodes.Constant) or not isinstance(expr.value, str):
@@ -128,7 +127,7 @@ def _zone_beside(expr: nodes.Expr, schema: Schema) -> str:
 # How many digits stand after the point of an exact value: known before anything runs, so results have one type.
 #
 # As on paper: a sum, a difference or a remainder has as many as the longer operand, a product as many as both
-# together; `round` leaves at most as many as it says. What evaluation does with vectors (`expr.arithmetic`) follows
+# together; `round` leaves at most as many as it says. What evaluation does with vectors (`expr.operators`) follows
 # the same rules.
 
 
@@ -167,11 +166,8 @@ def column_scale(expr: nodes.Expr, schema: Schema, what: str, span: Span | None)
 
 # Differences of times in a preference are numbers of seconds, whatever the stream's time counts.
 #
-# A difference of timestamps is a duration, in microseconds. A difference of whole numbers of an integer time column is
-# told by its operands: both are times of the stream.
-
-
-SECOND = MICROSECONDS["s"]
+# A difference of timestamps is a duration, in microseconds. A difference of integers is one of times if both operands
+# are times of the stream.
 
 
 def in_seconds(expr: nodes.Expr) -> nodes.Expr:
