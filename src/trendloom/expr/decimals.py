@@ -15,7 +15,7 @@ with s digits after the point.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
 from typing import Any
@@ -84,31 +84,25 @@ def rescaled(units: Array, more: int) -> Array:
 
 def units_below(units: Array, digits: int) -> Array:
     """The greatest whole numbers that are not greater, in units of 10^digits."""
-    units, power = _beside_power(units, digits)
-    return units if digits == 0 else narrow(np.floor_divide(units, power), None)
+    return _divided(units, digits, lambda units, rest, power: np.zeros(len(units), np.bool_))
 
 
 def units_above(units: Array, digits: int) -> Array:
     """The least whole numbers that are not less, in units of 10^digits."""
-    units, power = _beside_power(units, digits)
-    if digits == 0:
-        return units
-    return narrow(np.floor_divide(units, power) + (np.remainder(units, power) != 0), None)
+    return _divided(units, digits, lambda units, rest, power: rest != 0)
 
 
 def nearest_units(units: Array, digits: int) -> Array:
     """The nearest whole numbers, halves away from zero, in units of 10^digits."""
-    units, power = _beside_power(units, digits)
+    return _divided(units, digits, lambda units, rest, power: np.where(units >= 0, 2 * rest >= power, 2 * rest > power))
+
+
+def _divided(units: Array, digits: int, up: Callable[[Array, Array, int], Array]) -> Array:
+    """Units divided by 10^digits; `up` decides, by units, remainders and power, which quotients are rounded up."""
     if digits == 0:
         return units
-    rest = 2 * np.remainder(units, power)
-    up = np.where(units >= 0, rest >= power, rest > power)
-    return narrow(np.floor_divide(units, power) + up, None)
-
-
-def _beside_power(units: Array, digits: int) -> tuple[Array, int]:
-    """Units that can be divided by a power of ten, and the power."""
-    return (units if digits <= DIGITS_IN_WORD else units.astype(object)), 10**digits
+    units, power = (units if digits <= DIGITS_IN_WORD else units.astype(object)), 10**digits
+    return narrow(np.floor_divide(units, power) + up(units, np.remainder(units, power), power), None)
 
 
 def as_doubles(units: Array, scale: int) -> Array:

@@ -1,6 +1,6 @@
 """Expressions over whole columns: one NumPy operation per node, SQL's logic, the exact numbers of the language.
 
-The caller says what the leaves are (`leaf`): a predicate on one event reads columns of events, a value of a match reads
+The caller evaluates the leaves (`leaf`): a predicate on one event reads columns of events, a value of a match reads
 columns of matches, HAVING reads columns of groups. Constants have length 1 and so does every expression without a
 leaf; `Vector.broadcast` gives full length. Cost: a few passes over the rows per node. The meaning is that of the scalar
 evaluator of the reference, row by row; tests/property/test_expressions.py holds the two together.

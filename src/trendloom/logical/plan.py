@@ -26,9 +26,9 @@ class Condition:
 
     `scope` is what it restricts: 0 the matches of the query, else the matches of that NOT. A variable that the scope
     binds itself means its events there; any other belongs to the nearest enclosing scope that binds it.
-    `part` is None for WHERE: the conjunct speaks of all events of its variables. For an attached predicate it is the
-    innermost Kleene or Round part that holds all its variables (None: there is none): the conjunct then speaks
-    of the events of one round of that part, and holds for every round.
+    `part` is None for WHERE: the conjunct is about all events of its variables. For an attached predicate it is the
+    innermost Kleene or Round part that holds all its variables (None: there is none): the conjunct is then about the
+    events of one round of that part, and holds for every round.
     """
 
     expr: Expr
@@ -94,7 +94,7 @@ class Ranking:
     """The k best matches of each window and partition; `overall`: of each window.
 
     `merge` names the function of MERGE, None for one preference. A preference that is a fold of what each event adds
-    is an expression over a `Fold` (see `logical.bind.preferences`). `kind` and `scale` are those of the score.
+    is an expression over a `Fold` (see `logical.bind.ranking`). `kind` and `scale` are those of the score.
     """
 
     preferences: tuple[Expr, ...]
@@ -121,7 +121,7 @@ class OperandWindow:
 
 @dataclass(frozen=True)
 class Scan:
-    """What of the input the query can possibly need; the binder asks for everything, the optimizer for less."""
+    """The columns and types that the query can possibly need: all by the binder, fewer by the optimizer."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...] | None = None  # None: events of every type matter
@@ -158,7 +158,7 @@ class Plan:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The attributes by which events are kept apart; results are told apart by `partition` alone."""
+        """The attributes by which events are kept apart; results are distinguished by `partition` alone."""
         return (*self.partition, *self.split)
 
     @property

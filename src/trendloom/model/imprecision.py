@@ -166,7 +166,7 @@ class ImpreciseOptions:
 
 
 def _refuse_alone(options: ImpreciseOptions) -> None:
-    """Refuse what only says how imprecise times are to be read, where they are precise."""
+    """Refuse options for reading imprecise times where times are precise."""
     if options.imprecise:
         return
     given = {"time_probability": options.probability, "time_grain": options.grain, "time_points": options.points}

@@ -1,6 +1,6 @@
 """Time axes, durations, windows and zones: every time inside Trendloom is a whole number of ticks.
 
-An integer time column has ticks of its own unit (seconds unless said otherwise); a timestamp column has microseconds.
+An integer time column has ticks of its own unit (seconds by default); a timestamp column has microseconds.
 A duration in a query becomes ticks exactly, or is refused: rounding a window would change answers.
 """
 
@@ -44,7 +44,7 @@ _OFFSET = re.compile(r"([+-])(\d{2}):(\d{2})")
 
 @dataclass(frozen=True)
 class TimeAxis:
-    """What one tick is. `tick` is its length in microseconds; `timestamp` says whether times are dates."""
+    """What one tick is. `tick` is its length in microseconds; `timestamp`: whether times are dates."""
 
     tick: Fraction
     timestamp: bool

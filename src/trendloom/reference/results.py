@@ -1,4 +1,4 @@
-"""From the matches of one window and partition to the rows that RETURN asks for.
+"""From the matches of one window and partition to the rows of RETURN.
 
 Every function here takes bindings (see `matches`), in the words of language.md. A row travels with the key by which
 rows are ordered: window, partition or group, then the first and the last event, then everything else.

@@ -8,6 +8,7 @@ exact among themselves and with integers; beside a float they are the nearest fl
 from __future__ import annotations
 
 import math
+import operator
 import re
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
@@ -22,6 +23,20 @@ from trendloom.reference.stream import Scalar, StreamEvent
 Leaf = nodes.Attribute | nodes.Aggregate | nodes.Extent | nodes.Fold | nodes.Group | nodes.Total
 Read = Callable[[Leaf], object]
 Number = int | float | Fraction
+
+_OPERATORS: dict[str, Callable[[Any, Any], Any]] = {
+    "+": operator.add,
+    "-": operator.sub,
+    "*": operator.mul,
+    "/": operator.truediv,
+    "%": operator.mod,
+    "=": operator.eq,
+    "!=": operator.ne,
+    "<": operator.lt,
+    "<=": operator.le,
+    ">": operator.gt,
+    ">=": operator.ge,
+}
 
 
 def evaluate(expr: Expr, read: Read) -> Scalar:
@@ -49,7 +64,7 @@ def evaluate(expr: Expr, read: Read) -> Scalar:
         return None
     if isinstance(expr, nodes.Comparison):
         return _compare(expr.operator, left, right)
-    return _arithmetic(expr, cast(Number, left), cast(Number, right))
+    return _arithmetic(expr.operator, cast(Number, left), cast(Number, right))
 
 
 def _truth(value: Scalar) -> bool | None:
@@ -66,14 +81,7 @@ def _junction(operator: str, operands: Sequence[bool | None]) -> bool | None:
 def _compare(operator: str, left: Scalar, right: Scalar) -> bool | None:
     if isinstance(left, float) or isinstance(right, float):
         left, right = _nearest(left), _nearest(right)
-    if left is None or right is None:
-        return None
-    if operator == "=":
-        return left == right
-    if operator == "!=":
-        return left != right
-    small, large = cast(tuple[Number, Number], (left, right) if operator in ("<", "<=") else (right, left))
-    return small < large if operator in ("<", ">") else small <= large
+    return None if left is None or right is None else bool(_OPERATORS[operator](left, right))
 
 
 def _nearest(value: Scalar) -> Scalar:
@@ -84,26 +92,14 @@ def _nearest(value: Scalar) -> Scalar:
         return None
 
 
-def _arithmetic(expr: nodes.Arithmetic, left: Number, right: Number) -> Number | None:
-    if expr.operator in ("/", "%") and right == 0:
+def _arithmetic(operator: str, left: Number, right: Number) -> Number | None:
+    if operator in ("/", "%") and right == 0:
         return None
     try:
-        return _number(_compute(expr.operator, left, right), left, right)
+        found = _OPERATORS[operator](left, right)
+        return _number(float(found) if operator == "/" else found, left, right)
     except OverflowError:
         return None
-
-
-def _compute(operator: str, left: Number, right: Number) -> Number:
-    if operator == "+":
-        return left + right
-    if operator == "-":
-        return left - right
-    if operator == "*":
-        return left * right
-    if operator == "%":
-        return left % right
-    quotient = left / right
-    return float(quotient) if isinstance(quotient, Fraction) else quotient
 
 
 def _number(result: Number, *operands: Number) -> Number | None:
@@ -139,29 +135,11 @@ def _function(expr: nodes.Function, arguments: Sequence[Scalar]) -> Scalar:
     numbers = cast(Sequence[Number], arguments)
     if name in ("least", "greatest"):
         return min(numbers) if name == "least" else max(numbers)
+    function = _round_to if len(numbers) == 2 else _MATHEMATICS[name]
     try:
-        return _number(_mathematics(name, numbers), numbers[0])
+        return _number(function(*numbers), numbers[0])
     except (ValueError, OverflowError):
         return None
-
-
-def _mathematics(name: str, numbers: Sequence[Number]) -> Number:
-    value = numbers[0]
-    if name == "abs":
-        return cast(Number, abs(value))
-    if name == "sqrt":
-        return math.sqrt(value)
-    if name == "ln":
-        return math.log(value)
-    if name == "exp":
-        return math.exp(value)
-    if name == "floor":
-        return math.floor(value)
-    if name == "ceil":
-        return math.ceil(value)
-    if name == "round":
-        return _round(value) if len(numbers) == 1 else _round_to(value, int(numbers[1]))
-    raise TypeError(f"no function '{name}'")
 
 
 def _round(value: Number) -> int:
@@ -170,10 +148,21 @@ def _round(value: Number) -> int:
     return size if value >= 0 else -size
 
 
-def _round_to(value: Number, digits: int) -> float | Fraction:
-    scale = Fraction(10) ** digits
+def _round_to(value: Number, digits: Number) -> float | Fraction:
+    scale = Fraction(10) ** int(digits)
     rounded = Fraction(_round(Fraction(value) * scale)) / scale
     return rounded if isinstance(value, Fraction) else float(rounded)
+
+
+_MATHEMATICS: dict[str, Callable[..., Number]] = {
+    "abs": abs,
+    "sqrt": math.sqrt,
+    "ln": math.log,
+    "exp": math.exp,
+    "floor": math.floor,
+    "ceil": math.ceil,
+    "round": _round,
+}
 
 
 # ---------------------------------------------------------------------------------------------- aggregates

@@ -47,16 +47,12 @@ class Row:
 STEP_LIMIT = 5_000_000
 """Elementary steps (an event tried, an event of a binding copied, a predicate evaluated) of one evaluation."""
 
-WORLD_LIMIT = 200_000
-"""Possible worlds of one partition of a stream with imprecise time."""
-
 
 class StepBudget:
     """Counts elementary steps, and ends the run above a limit: the cost of the definitions can grow like 2^n."""
 
-    def __init__(self, limit: int | None = None) -> None:
-        self.limit = STEP_LIMIT if limit is None else limit
-        self.spent = 0
+    def __init__(self) -> None:
+        self.limit, self.spent = STEP_LIMIT, 0
 
     def spend(self, steps: int = 1) -> None:
         self.spent += steps

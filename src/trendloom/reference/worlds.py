@@ -23,7 +23,6 @@ from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema
 from trendloom.pattern.algebra import atoms
-from trendloom.reference import stream as limits
 from trendloom.reference.matches import Binding, Search
 from trendloom.reference.results import Cell, Placed, aggregate_row, binding_key, group_of, match_row
 from trendloom.reference.stream import (
@@ -36,6 +35,9 @@ from trendloom.reference.stream import (
     read_event,
 )
 
+WORLD_LIMIT = 200_000
+"""Possible worlds of one partition."""
+
 Points = Mapping[int, Fraction]
 """The possible times, in order, each with its probability, which is above zero."""
 
@@ -44,7 +46,8 @@ def points_of(number: int, row: Mapping[str, object], schema: Schema) -> Points:
     """The points of the event of a row, straight from the definition.
 
     From its bounds, or from its time and error, an event has an earliest and a latest time. Both are floored to the
-    grain; every multiple of the grain between them is a point. Points are equally likely unless the row says otherwise.
+    grain; every multiple of the grain between them is a point. Points are equally likely unless the row has their
+    probabilities.
     """
     how = schema.imprecision
     assert how is not None
@@ -187,10 +190,9 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> li
 def _worlds(plan: Plan, rows: Sequence[Input], numbers: Sequence[int], points: Sequence[Points]) -> Iterator[World]:
     """Every choice of a point for each of these rows, with its probability."""
     size = math.prod(len(points[number]) for number in numbers)
-    if size > limits.WORLD_LIMIT:
+    if size > WORLD_LIMIT:
         raise DataError(
-            f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most "
-            f"{limits.WORLD_LIMIT}",
+            f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most {WORLD_LIMIT}",
             hint=f"use {option('engine', 'local')}, or fewer events with shorter intervals",
         )
     choices = [

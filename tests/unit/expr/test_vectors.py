@@ -187,7 +187,7 @@ def test_take_minus_one_is_null() -> None:
 
 def test_constants_have_length_one_and_stretch() -> None:
     assert constant(2**70, Kind.INT).broadcast(2).to_list() == [2**70, 2**70]
-    assert constant("a", Kind.STRING, 3).to_list() == ["a", "a", "a"]
+    assert constant("a", Kind.STRING).broadcast(3).to_list() == ["a", "a", "a"]
     assert constant(3, Kind.FLOAT).to_list() == [3.0]
     assert constant(None, Kind.STRING).to_list() == [None]
     assert constant(True, Kind.BOOL).broadcast(0).to_list() == []

@@ -9,7 +9,8 @@ from fractions import Fraction
 import pytest
 
 from trendloom.errors import Span
-from trendloom.frontend.tql.parser import attribute_span, parse, parse_expression, parse_query
+from trendloom.frontend.source import attribute_span
+from trendloom.frontend.tql.parser import parse, parse_expression, parse_query
 from trendloom.frontend.tql.printer import write
 from trendloom.frontend.tree import (
     Binary,

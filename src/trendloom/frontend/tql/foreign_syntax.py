@@ -367,7 +367,7 @@ def components(lexemes: Sequence[Lexeme]) -> str | None:
 
 # ------------------------------------------------------------------------------------------------ functions
 #
-# PREV, LAST, MEDIAN or NOW are not functions here, but most can be said otherwise.
+# PREV, LAST, MEDIAN or NOW are not functions here, but most can be written otherwise.
 
 
 _FUNCTIONS = {

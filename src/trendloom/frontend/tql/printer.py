@@ -15,7 +15,7 @@ from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
 from trendloom.frontend.tree import Index
 from trendloom.model.selection import Semantics, Trends
 
-# How tightly an expression binds; an operand that binds less than its place asks for stands in brackets.
+# How tightly an expression binds; an operand that binds less than its place requires stands in brackets.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _MINUS, _ATOM = range(8)
 
 _ARITHMETIC = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
@@ -135,7 +135,7 @@ def write_expression(expression: tree.Expression) -> str:
 
 
 def _write(expression: tree.Expression, place: int) -> str:
-    """The text of an operand whose place asks for a binding at least as tight as `place`."""
+    """The text of an operand whose place requires a binding at least as tight as `place`."""
     text, binding = _text(expression)
     return text if binding >= place else f"({text})"
 

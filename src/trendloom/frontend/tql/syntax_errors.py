@@ -57,7 +57,7 @@ def _offset(source: SourceText, failure: UnexpectedInput) -> int:
 def _accepted(grammar: Lark, start: str, good: str) -> frozenset[str]:
     """The terminals that may follow the good part of the text.
 
-    The failed parser itself cannot say: LALR reduces before it notices that the next token is wrong.
+    The failed parser itself does not have them: LALR reduces before it notices that the next token is wrong.
     """
     parser: Any = grammar.parse_interactive(good, start=start)
     try:

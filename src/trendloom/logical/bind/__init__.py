@@ -4,7 +4,7 @@ What each file of this folder resolves, in order; how deep a query may be nested
 
     query           the clauses: types, partition, conditions, window, output; then warnings
     patterns        positions, NOT scopes and variables of the pattern; which variable may be used where
-    expressions     the kind of every node; `types` says which kinds go together
+    expressions     the kind of every node; `types` has the kinds that go together
     ranking         RANK BY, with scores in the form that kernels need
     imprecise_time  restrictions of imprecise time
     workload        several queries: one error for all, and columns that fit one table

@@ -13,9 +13,9 @@ from enum import Enum
 from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.frontend import tree
+from trendloom.frontend.source import attribute_span
 from trendloom.frontend.tql.foreign_syntax import hint_for
 from trendloom.frontend.tql.keywords import PROBABILITY
-from trendloom.frontend.tql.parser import attribute_span
 from trendloom.frontend.tql.printer import write_expression
 from trendloom.logical.bind.imprecise_time import bind_probability
 from trendloom.logical.bind.patterns import Attached, Bound, error_of_component, error_of_result
@@ -398,7 +398,7 @@ class Typer:
 
 
 def bind_ticks(schema: Schema, length: tree.Length | tree.DurationLiteral) -> int:
-    """A duration in ticks of the stream's time, or an error that says why it does not fit."""
+    """A duration in ticks of the stream's time, or an error where it is not a whole number of them."""
     amount, unit, span = length.amount, length.unit, length.span
     if unit is None and schema.axis.timestamp:
         raise BindError(

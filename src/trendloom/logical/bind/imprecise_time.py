@@ -100,11 +100,11 @@ def _refuse_times(query: tree.Query, schema: Schema) -> None:
     """Refuse conditions and values that need the time of an event, and partitions by it."""
     names = {"time", schema.time}
     hint = "the order of the pattern and WITHIN say when events happen; bounds and errors in columns may be used"
-    said = (query.pattern, query.where, query.returns)
-    for reference in tree.nodes_of(said, tree.Reference):
+    used = (query.pattern, query.where, query.returns)
+    for reference in tree.nodes_of(used, tree.Reference):
         if reference.attribute in names:
             raise _refused(f"'{write_expression(reference)}', the time of an event,", reference.span, hint)
-    for call in tree.nodes_of(said, tree.Call):
+    for call in tree.nodes_of(used, tree.Call):
         if call.name == "duration":
             raise _refused(f"'{write_expression(call)}'", call.span, hint)
     for key in tree.nodes_of(query.where, tree.Equivalence):

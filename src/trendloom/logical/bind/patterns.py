@@ -1,4 +1,4 @@
-"""Bind a pattern: number its positions, unroll repetitions, find its scopes, and say which variables may be used where.
+"""Bind a pattern: number its positions, unroll repetitions, find its scopes, and check where variables are used.
 
 `p{n,m}` becomes copies, each with positions and NOT scopes of its own, so everything after the binder has only
 sequence, Kleene plus, option, choice, conjunction and negation. Cost: linear in the unrolled pattern, which is

@@ -1,4 +1,4 @@
-"""Bind a query to a schema: from what it says to what it means, or to an error that shows where it goes wrong.
+"""Bind a query to a schema: a syntax tree becomes a logical plan, or an error that shows where it is wrong.
 
 Order matters for good messages: pattern, partition, conditions, window, output, ranking; then warnings.
 """

@@ -143,7 +143,7 @@ class Known:
     """Properties of the variables that a preference may name.
 
     `order` is that of the pattern, `plural` can bind several events, `always` are bound in every match; `not_negative`
-    are the (variable, column) of which a condition says that they are not below 0. `time` is the time column.
+    are the (variable, column) that a condition keeps from being below 0. `time` is the time column.
     """
 
     order: Mapping[str, int]
@@ -164,7 +164,7 @@ def known_of(pattern: Pattern, plural: frozenset[str], conditions: Iterable[Cond
 
 
 def _not_negative(expr: Expr) -> Iterable[tuple[str, str]]:
-    """The attributes of which a condition says that they are not below 0."""
+    """The attributes that a condition keeps from being below 0."""
     if isinstance(expr, Junction) and expr.operator == "and":
         for operand in expr.operands:
             yield from _not_negative(operand)

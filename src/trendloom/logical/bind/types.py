@@ -99,8 +99,8 @@ def article(kind: Kind) -> str:
 # Times written as text in a query, `a.time >= '2018-04-02'`: which moment is meant.
 #
 # Text that names its offset is absolute. Other text is a local time of the zone that the caller names, else of the
-# column's that it is compared with, else of UTC (`Column.zone` says which); never of the machine or the session. Every
-# engine sees whole ticks only.
+# column's that it is compared with (`Column.zone`), else of UTC; never of the machine or the session. Every engine sees
+# whole ticks only.
 
 
 def time_constant(expr: nodes.Expr, beside: nodes.Expr, schema: Schema, span: Span | None) -> nodes.Expr:
@@ -127,8 +127,8 @@ def _zone_beside(expr: nodes.Expr, schema: Schema) -> str:
 # How many digits stand after the point of an exact value: known before anything runs, so results have one type.
 #
 # As on paper: a sum, a difference or a remainder has as many as the longer operand, a product as many as both
-# together; `round` leaves at most as many as it says. What evaluation does with vectors (`expr.operators`) follows
-# the same rules.
+# together; `round` leaves at most as many as its second argument. Evaluation of vectors (`expr.operators`) follows the
+# same rules.
 
 
 def digits_after_point(expr: nodes.Expr, schema: Schema) -> int:

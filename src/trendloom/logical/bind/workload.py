@@ -63,7 +63,7 @@ MATCHES = "matches"
 
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column that a query gives out: its kind, and where the query asks for it."""
+    """A column of the rows of a query: its kind, and the place in the query that it comes from."""
 
     name: str
     kind: Kind
