@@ -287,6 +287,13 @@ class Query(Node):
 NodeKind = TypeVar("NodeKind", bound=Node)
 
 
+def parts(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts of a pattern."""
+    if isinstance(pattern, Event):
+        return ()
+    return pattern.parts if isinstance(pattern, Seq | Or | And) else (pattern.pattern,)
+
+
 def walk(part: object) -> Iterator[Node]:
     """All nodes of a tree or of a tuple of trees, parents before their children."""
     if isinstance(part, tuple):

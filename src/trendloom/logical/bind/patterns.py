@@ -103,24 +103,12 @@ def bind_pattern(pattern: tree.Pattern) -> Bound:
     return bound
 
 
-def events_of(pattern: tree.Pattern) -> Iterator[tree.Event]:
-    """The written events from left to right."""
-    return tree.nodes_of(pattern, tree.Event)
-
-
-def _parts(pattern: tree.Pattern) -> tuple[tree.Pattern, ...]:
-    if isinstance(pattern, tree.Event):
-        return ()
-    if isinstance(pattern, tree.Seq | tree.Or | tree.And):
-        return pattern.parts
-    return (pattern.pattern,)
-
-
 def check_names(pattern: tree.Pattern) -> None:
     """A written variable appears once, and is not the name of a type used unnamed."""
-    unnamed = {event.type for event in events_of(pattern) if event.variable is None}
+    events = [*tree.nodes_of(pattern, tree.Event)]
+    unnamed = {event.type for event in events if event.variable is None}
     written: set[str] = set()
-    for event in events_of(pattern):
+    for event in events:
         name = event.variable
         if name is None:
             continue
@@ -159,7 +147,7 @@ def check_negations(pattern: tree.Pattern, *, in_sequence: bool) -> None:
                     negation.span,
                     hint="AND(SEQ(A, NOT B, C), D) is allowed, AND(SEQ(A, NOT B), D) is not",
                 )
-    for part in _parts(pattern):
+    for part in tree.parts(pattern):
         check_negations(part, in_sequence=isinstance(pattern, tree.Seq))
 
 
@@ -174,7 +162,7 @@ def check_operands(pattern: tree.Pattern, inside: str | None = None) -> None:
                 hint="put WITHIN behind the whole operand, or make it the WITHIN clause of the query",
             )
     inside = {tree.Not: "a NOT", tree.Repeat: "a repetition"}.get(type(pattern), inside)
-    for part in _parts(pattern):
+    for part in tree.parts(pattern):
         check_operands(part, inside)
 
 
@@ -188,7 +176,7 @@ def _edge_negations(pattern: tree.Pattern, edge: int) -> Iterator[tree.Not]:
                 yield from _edge_negations(part, edge)
                 return
     elif not isinstance(pattern, tree.Not):
-        for part in _parts(pattern):
+        for part in tree.parts(pattern):
             yield from _edge_negations(part, edge)
 
 

@@ -31,7 +31,6 @@ from trendloom.logical.bind.patterns import (
     Bound,
     bind_pattern,
     error_of_conjunct,
-    events_of,
     usable_variables,
 )
 from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking, known_of
@@ -102,7 +101,7 @@ class QueryBinding:
 
     def check_types(self) -> None:
         listed = self.schema.types
-        for event in events_of(self.query.pattern):
+        for event in tree.nodes_of(self.query.pattern, tree.Event):
             if listed is not None and event.type not in listed:
                 raise BindError(f"unknown event type '{event.type}'", event.span, hint=did_you_mean(event.type, listed))
 
@@ -329,11 +328,9 @@ def _leaves(expr: Expr, kind: type[Leaf]) -> list[Leaf]:
 def _positive_conjunctions(pattern: tree.Pattern) -> Iterator[tree.And]:
     if isinstance(pattern, tree.And):
         yield pattern
-    if isinstance(pattern, tree.Seq | tree.Or | tree.And):
-        for part in pattern.parts:
+    if not isinstance(pattern, tree.Not):
+        for part in tree.parts(pattern):
             yield from _positive_conjunctions(part)
-    elif isinstance(pattern, tree.Repeat | tree.Exists | tree.OperandWithin):
-        yield from _positive_conjunctions(pattern.pattern)
 
 
 # ------------------------------------------------------------------------------------------------ warnings
@@ -350,7 +347,7 @@ def warnings_of(plan: Plan) -> tuple[QueryWarning, ...]:
 
 def _absent_types(plan: Plan) -> FoundWarnings:
     present, first = plan.schema.present, dict[str, tree.Event]()
-    for event in events_of(plan.query.pattern):
+    for event in tree.nodes_of(plan.query.pattern, tree.Event):
         first.setdefault(event.type, event)
     for name, event in first.items():
         if present is not None and name not in present:
