@@ -14,7 +14,7 @@ from fractions import Fraction
 
 from trendloom.expr import nodes
 from trendloom.expr.quantifiers import shape_of
-from trendloom.frontend.tql.keywords import write_name
+from trendloom.frontend.tql.keywords import write_name, write_string
 from trendloom.frontend.tql.printer import write_expression
 from trendloom.logical.plan import Aggregation, Condition, Plan, Projection, Value
 from trendloom.model.imprecision import Imprecision
@@ -266,7 +266,7 @@ def show_expression(expr: nodes.Expr, axis: TimeAxis) -> str:
         case nodes.NullTest():
             return f"{_operand(expr.operand, axis)} IS {'NOT ' if expr.negated else ''}NULL"
         case nodes.Wildcard():
-            return f"{_operand(expr.operand, axis)} LIKE {_quoted(expr.pattern)}"
+            return f"{_operand(expr.operand, axis)} LIKE {write_string(expr.pattern)}"
         case nodes.Function():
             return f"{expr.name}({', '.join(show_expression(argument, axis) for argument in expr.arguments)})"
 
@@ -302,18 +302,14 @@ def _constant(constant: nodes.Constant, axis: TimeAxis) -> str:
     value = constant.value
     if constant.kind is Kind.TIME and isinstance(value, int):
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=value)
-        return _quoted(moment.isoformat(sep=" "))
+        return write_string(moment.isoformat(sep=" "))
     if constant.kind is Kind.DURATION and isinstance(value, int):
         return show_duration(value, axis)
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, Decimal):
         return format(value, "f")
-    return _quoted(value) if isinstance(value, str) else "NULL" if value is None else repr(value)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return write_string(value) if isinstance(value, str) else "NULL" if value is None else repr(value)
 
 
 def describe_guard(plan: Plan, links: Sequence[nodes.Comparison], *, follows: bool) -> str:

@@ -11,7 +11,7 @@ from decimal import Decimal
 from fractions import Fraction
 
 from trendloom.frontend import tree
-from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
+from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name, write_string
 from trendloom.frontend.tree import Index
 from trendloom.model.selection import Semantics, Trends
 
@@ -174,7 +174,7 @@ def _test(test: tree.In | tree.Between | tree.Like, negation: str) -> str:
         case tree.Between(_, low, high):
             return f"{operand} {negation}BETWEEN {_write(low, _SUM)} AND {_write(high, _SUM)}"
         case tree.Like(_, pattern):
-            return f"{operand} {negation}LIKE {_string(pattern)}"
+            return f"{operand} {negation}LIKE {write_string(pattern)}"
 
 
 def _atom(expression: tree.Expression) -> str:
@@ -202,11 +202,7 @@ def _literal(value: int | Decimal | str | bool) -> str:
         return str(value).upper()
     if isinstance(value, Decimal):
         return repr(float(value)) if Decimal(repr(float(value))) == value else str(value)
-    return _string(value) if isinstance(value, str) else repr(value)
-
-
-def _string(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return write_string(value) if isinstance(value, str) else repr(value)
 
 
 def _reference(reference: tree.Reference) -> str:

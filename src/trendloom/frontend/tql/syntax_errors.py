@@ -16,7 +16,7 @@ from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedTok
 from trendloom.errors import ParseError
 from trendloom.frontend.source import Lexeme, SourceText
 from trendloom.frontend.tql.foreign_syntax import as_written_here, components, foreign_phrases
-from trendloom.frontend.tql.keywords import CLAUSES, closest_clause, is_reserved, write_name
+from trendloom.frontend.tql.keywords import CLAUSES, closest_clause, is_reserved, write_name, write_string
 from trendloom.frontend.tql.parse_failure import CLOSING, Failure, is_clause, unclosed
 
 _COMPARISONS = {"=", "!=", "<>", "<", "<=", ">", ">="}
@@ -94,8 +94,7 @@ def _double_quotes(failure: Failure) -> Errors:
         yield failure.error("Unexpected character '\"'", "strings stand in single quotes, odd names in backquotes")
     whole = Lexeme("unknown", f'"{inside}"', failure.found.start)
     if "STRING" in failure.accepted or not {"NAME", "ANY_NAME"} & failure.accepted:
-        quoted = "'" + inside.replace("'", "''") + "'"
-        yield failure.error("Strings stand in single quotes", f"write {quoted}", whole)
+        yield failure.error("Strings stand in single quotes", f"write {write_string(inside)}", whole)
     name = write_name(inside, reserved_allowed="ANY_NAME" in failure.accepted) if inside else "`name`"
     yield failure.error("Names stand without quotes, odd ones in backquotes", f"write {name}", whole)
 
