@@ -14,7 +14,8 @@ Cost: the number of bindings, which is exponential; `StepBudget` ends it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cached_property
 
 from trendloom.logical.plan import Plan
 from trendloom.model.selection import Semantics
@@ -63,19 +64,17 @@ class Search:
     plan: Plan
     budget: StepBudget
     prune: bool = True
-    scopes: Mapping[int, ScopeRules] = field(init=False)
-    growth: Growth = field(init=False)
 
-    def __post_init__(self) -> None:
-        scopes = read_scopes(self.plan)
-        restricted = frozenset(
-            part
-            for scope in scopes.values()
-            for part in (*(conjunct.part for conjunct in scope.conjuncts), *(part for _, part in scope.needs))
-            if part is not None
-        )
-        object.__setattr__(self, "scopes", scopes)
-        object.__setattr__(self, "growth", Growth(restricted))
+    @cached_property
+    def scopes(self) -> Mapping[int, ScopeRules]:
+        return read_scopes(self.plan)
+
+    @cached_property
+    def growth(self) -> Growth:
+        """How the pattern grows, with the rounds of the parts that predicates are about."""
+        of_conjuncts = {conjunct.part for scope in self.scopes.values() for conjunct in scope.conjuncts}
+        of_needs = {part for scope in self.scopes.values() for _, part in scope.needs}
+        return Growth(frozenset(part for part in of_conjuncts | of_needs if part is not None))
 
     def matches(self, stream: Stream) -> Iterator[Binding]:
         """Every match of the query's pattern on a stream, each once."""
