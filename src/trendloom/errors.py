@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -142,7 +143,7 @@ class QueryError(TrendloomError):
         more = [f"... and {len(self.parts) - MOST_PARTS} more"] if len(self.parts) > MOST_PARTS else []
         return "\n".join([self.message, *shown, *more, *([] if self.hint is None else [f"hint: {self.hint}"])])
 
-    def of_query(self, name: str | None) -> QueryError:
+    def of_query(self, name: str | None) -> Self:
         """The same error, saying of which query it is."""
         if name is None:
             return self
