@@ -59,6 +59,14 @@ def to_float(value: int | float) -> float:
         return math.nan
 
 
+def quotient(left: int, right: int) -> float:
+    """The double nearest to a quotient; NaN where it is beyond the doubles."""
+    try:
+        return left / right
+    except OverflowError:
+        return math.nan
+
+
 def as_float(values: Array) -> Array:
     """Numbers as doubles, each rounded to the nearest."""
     if values.dtype == np.object_:

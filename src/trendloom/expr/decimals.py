@@ -14,7 +14,6 @@ with s digits after the point.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from decimal import MAX_PREC, Context, Decimal
 from fractions import Fraction
@@ -23,7 +22,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from trendloom.expr.arrays import EXACT_DOUBLE, Array, ArrowArray, as_float, narrow
+from trendloom.expr.arrays import EXACT_DOUBLE, Array, ArrowArray, as_float, narrow, quotient
 from trendloom.model.schema import DIGITS_IN_WORD
 
 MOST_DIGITS = 76
@@ -112,18 +111,11 @@ def as_doubles(units: Array, scale: int) -> Array:
     if units.dtype == np.int64 and scale <= EXACT_POWER and _are_exact_doubles(units):
         return units / float(10**scale)  # one division of two exact doubles rounds once
     power = 10**scale
-    return np.fromiter((_nearest(value, power) for value in units.tolist()), np.float64, len(units))
+    return np.fromiter((quotient(value, power) for value in units.tolist()), np.float64, len(units))
 
 
 def _are_exact_doubles(units: Array) -> bool:
     return len(units) == 0 or (int(units.min()) >= -EXACT_DOUBLE and int(units.max()) <= EXACT_DOUBLE)
-
-
-def _nearest(value: int, power: int) -> float:
-    try:
-        return value / power
-    except OverflowError:
-        return math.nan
 
 
 # -------------------------------------------------------------------------------------------------- writing

@@ -13,7 +13,6 @@ double a decimal is the double nearest to it: a double that was written as 0.3 i
 
 from __future__ import annotations
 
-import math
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
@@ -21,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.arrays import EXACT_DOUBLE, Array, as_float, narrow
+from trendloom.expr.arrays import EXACT_DOUBLE, Array, as_float, narrow, quotient
 from trendloom.expr.decimals import as_doubles
 from trendloom.expr.nodes import MIRRORED
 from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, known_doubles, nothing, unify
@@ -159,14 +158,7 @@ def _quotients(left: Vector, right: Vector) -> Array:
     if np.float64 in (left.values.dtype, right.values.dtype) or (small(left) and small(right)):
         return _of_doubles(np.divide, left.values, right.values)
     wide = np.broadcast_arrays(left.values.astype(object), right.values.astype(object))
-    return np.fromiter(map(_quotient, wide[0].tolist(), wide[1].tolist()), np.float64, len(wide[0]))
-
-
-def _quotient(left: int, right: int) -> float:
-    try:
-        return left / right
-    except OverflowError:
-        return math.nan
+    return np.fromiter(map(quotient, wide[0].tolist(), wide[1].tolist()), np.float64, len(wide[0]))
 
 
 # ---------------------------------------------------------------------------------------------- comparisons
