@@ -83,7 +83,7 @@ def rescaled(units: Array, more: int) -> Array:
 
 def units_below(units: Array, digits: int) -> Array:
     """The greatest whole numbers that are not greater, in units of 10^digits."""
-    return _divided(units, digits, lambda units, rest, power: np.zeros(len(units), np.bool_))
+    return _divided(units, digits)
 
 
 def units_above(units: Array, digits: int) -> Array:
@@ -96,12 +96,13 @@ def nearest_units(units: Array, digits: int) -> Array:
     return _divided(units, digits, lambda units, rest, power: np.where(units >= 0, 2 * rest >= power, 2 * rest > power))
 
 
-def _divided(units: Array, digits: int, up: Callable[[Array, Array, int], Array]) -> Array:
+def _divided(units: Array, digits: int, up: Callable[[Array, Array, int], Array] | None = None) -> Array:
     """Units divided by 10^digits; `up` decides, by units, remainders and power, which quotients are rounded up."""
     if digits == 0:
         return units
     units, power = (units if digits <= DIGITS_IN_WORD else units.astype(object)), 10**digits
-    return narrow(np.floor_divide(units, power) + up(units, np.remainder(units, power), power), None)
+    quotients = np.floor_divide(units, power)
+    return narrow(quotients if up is None else quotients + up(units, np.remainder(units, power), power), None)
 
 
 def as_doubles(units: Array, scale: int) -> Array:
