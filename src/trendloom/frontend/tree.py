@@ -70,11 +70,15 @@ class Index(Enum):
 
 @dataclass(frozen=True)
 class Reference(Node):
-    """`variable[index].attribute`; attribute None where the events themselves are meant: `count(b[])`, `COUNT(E)`."""
+    """`variable[index].attribute`; attribute None where the events themselves are meant: `count(b[])`, `COUNT(E)`.
+
+    `attribute_span` is the place of the attribute alone, so that an error can underline it.
+    """
 
     variable: str
     index: Index
     attribute: str | None
+    attribute_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)

@@ -386,7 +386,7 @@ class Builder:
         return tree.Name(name.text, span=self.at(meta))
 
     def each_reference(self, meta: Meta, variable: Word, attribute: Word) -> tree.Reference:
-        return tree.Reference(variable.text, Index.EACH, attribute.text, span=self.at(meta))
+        return self.indexed_reference(meta, variable, Index.EACH, attribute)
 
     def next_reference(self, meta: Meta, keyword: Token, variable: Word, attribute: Word | None) -> tree.Reference:
         return self.indexed_reference(meta, variable, Index.NEXT, attribute)
@@ -395,7 +395,8 @@ class Builder:
         if attribute is None and index not in (Index.ALL, Index.BEFORE):
             written = self.written(meta)
             raise self.error(f"'{written}' is an event, not a value", meta, f"name an attribute: {written}.x")
-        return tree.Reference(variable.text, index, attribute.text if attribute else None, span=self.at(meta))
+        name, place = (None, None) if attribute is None else (attribute.text, attribute.span)
+        return tree.Reference(variable.text, index, name, span=self.at(meta), attribute_span=place)
 
     def index(self, meta: Meta, *tokens: Token) -> Index:
         written = "".join(tokens).lower()

@@ -13,7 +13,6 @@ from enum import Enum
 from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.frontend import tree
-from trendloom.frontend.source import attribute_span
 from trendloom.frontend.tql.foreign_syntax import hint_for
 from trendloom.frontend.tql.keywords import PROBABILITY
 from trendloom.frontend.tql.printer import write_expression
@@ -65,7 +64,6 @@ class Typer:
     variables: frozenset[str]
     kleene: frozenset[str]
     groups: tuple[str, ...]
-    text: str
     aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
     component: Attached | None = None
     exact: bool = False
@@ -188,7 +186,7 @@ class Typer:
             return self.schema.time, Kind.TIME if self.schema.axis.timestamp else Kind.INT
         kind = self.schema.kind(name)
         if kind is None:
-            where = attribute_span(node, self.text) or node.span
+            where = node.attribute_span or node.span
             owner = self.bound.type_of(node.variable)
             raise BindError(f"{owner} has no attribute '{name}'", where, hint=did_you_mean(name, self.schema.names))
         return name, kind

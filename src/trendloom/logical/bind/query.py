@@ -147,7 +147,7 @@ class QueryBinding:
         if place is not ExpressionPlace.CONDITION:
             variables = self.bound.variables(0) - frozenset(self.bound.hidden)
             groups = self.query.group_by if place is ExpressionPlace.HAVING else self.partition
-        return Typer(place, self.schema, self.bound, variables, self.kleene, groups, self.query.text or "")
+        return Typer(place, self.schema, self.bound, variables, self.kleene, groups)
 
     def where(self) -> Iterator[Condition]:
         typer = self.typer(ExpressionPlace.CONDITION)
