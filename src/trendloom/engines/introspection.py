@@ -26,7 +26,7 @@ from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
 from trendloom.logical.bind import bind, bind_workload, too_deep
-from trendloom.logical.bind.imprecise_time import needs_imprecise_times
+from trendloom.logical.bind.imprecise_time import requires_imprecise_time
 from trendloom.logical.bind.workload import for_every_query
 from trendloom.logical.display import Branch, describe_logical, draw
 from trendloom.logical.plan import Attributes, Plan
@@ -345,7 +345,7 @@ def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:
 
 def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     imprecise = options.imprecise
-    if needs_imprecise_times(query) and not imprecise.imprecise:
+    if requires_imprecise_time(query) and not imprecise.imprecise:
         imprecise = ImpreciseOptions("time_low", "time_high")
     imprecision = imprecise.measured(axis)
     moment = Kind.TIME if axis.timestamp else Kind.INT

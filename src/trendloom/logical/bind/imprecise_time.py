@@ -25,7 +25,7 @@ ROW_COLUMNS = ("confidence", "time_low", "time_high")
 """The columns that rows of matches have behind their own: how likely, and between which times."""
 
 
-def needs_imprecise_times(query: tree.Query) -> bool:
+def requires_imprecise_time(query: tree.Query) -> bool:
     """Whether a query makes sense for imprecise time only."""
     return query.confidence is not None or any(_probabilities(query))
 
@@ -160,7 +160,7 @@ def bind_probability(call: tree.Call, schema: Schema, *, in_return: bool) -> Tot
             "PROBABILITY is that of at least one match, and takes nothing but *", call.span, hint="write PROBABILITY(*)"
         )
     if not schema.imprecise:
-        raise needs_imprecise_time("PROBABILITY", call.span)
+        raise missing_imprecise_time("PROBABILITY", call.span)
     if not in_return:
         raise BindError(
             "PROBABILITY(*) stands only in RETURN", call.span, hint="CONFIDENCE >= 0.9 keeps likely matches"
@@ -168,7 +168,7 @@ def bind_probability(call: tree.Call, schema: Schema, *, in_return: bool) -> Tot
     return Total(PROBABILITY, None, None, Kind.FLOAT, write_expression(call))
 
 
-def needs_imprecise_time(what: str, span: Span | None) -> BindError:
+def missing_imprecise_time(what: str, span: Span | None) -> BindError:
     """The error of a query for probabilities where time is precise."""
     return BindError(
         f"{what} needs a stream with imprecise time",

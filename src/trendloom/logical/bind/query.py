@@ -20,7 +20,7 @@ from trendloom.frontend.tql.printer import write_expression, write_length
 from trendloom.logical.bind.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.logical.bind.imprecise_time import (
     ROW_COLUMNS,
-    needs_imprecise_time,
+    missing_imprecise_time,
     refuse_imprecise,
     refuse_probability,
     refuse_second_columns,
@@ -299,7 +299,7 @@ class QueryBinding:
 
     def confidence(self) -> Fraction | None:
         if self.query.confidence is not None and not self.schema.imprecise:
-            raise needs_imprecise_time("CONFIDENCE", self.query.clause("CONFIDENCE"))
+            raise missing_imprecise_time("CONFIDENCE", self.query.clause("CONFIDENCE"))
         return self.query.confidence
 
 
