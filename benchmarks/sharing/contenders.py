@@ -40,8 +40,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.aggregates import Totals
 from trendloom.kernels.shared.kernel import SharedKernel
 from trendloom.logical.bind import bind
+from trendloom.logical.plan import Workload
 from trendloom.logical.statistics import StatisticsOf, nothing_known
-from trendloom.logical.workload import Workload
 from trendloom.optimizer import optimize_workload
 from trendloom.options import Options
 from trendloom.planner.plan import Physical

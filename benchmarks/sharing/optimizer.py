@@ -17,7 +17,7 @@ import numpy as np
 from benchmarks.baselines.sharing_plans import PerStartBenefit, valid_plans
 from benchmarks.cases.sharing import routes, sharing_workload, taxi
 from benchmarks.harness.report import Curve, Report, Timing, race
-from trendloom.model.limits import MOST_SHARING_STEPS
+from trendloom.model.amounts import MOST_SHARING_STEPS
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan, chosen, greedy
 from trendloom.planner.sharing.conflict_graph import (
     ConflictGraph,

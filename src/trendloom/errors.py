@@ -1,6 +1,6 @@
-"""Every error Trendloom raises: one root, one branch per stage, and each message says what, where and the way out.
+"""Every error Trendloom raises: one root, one branch per stage, and messages have what, where and the way out.
 
-A `QueryError` knows its place in the query text and draws it::
+A `QueryError` has its place in the query text and draws it::
 
     Trade has no attribute 'prise'  (line 2, column 9)
       WHERE t.prise > 10
@@ -31,6 +31,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import Enum
+from typing import Self
 
 
 @dataclass(frozen=True)
@@ -96,7 +97,7 @@ MOST_PARTS = 12
 
 
 class TrendloomError(Exception):
-    """The root. `message` says what is wrong, `hint` the way out."""
+    """The root. `message` is what is wrong, `hint` the way out."""
 
     def __init__(self, message: str, *, hint: str | None = None) -> None:
         super().__init__(message)
@@ -110,7 +111,7 @@ class TrendloomError(Exception):
 class QueryError(TrendloomError):
     """The query is wrong: syntax, names, types, or a feature that no algorithm supports yet.
 
-    An error of a workload has `parts`, which say of each query what is wrong with it and where.
+    An error of a workload has `parts`: what is wrong with each query, and where.
     """
 
     def __init__(
@@ -142,7 +143,7 @@ class QueryError(TrendloomError):
         more = [f"... and {len(self.parts) - MOST_PARTS} more"] if len(self.parts) > MOST_PARTS else []
         return "\n".join([self.message, *shown, *more, *([] if self.hint is None else [f"hint: {self.hint}"])])
 
-    def of_query(self, name: str | None) -> QueryError:
+    def of_query(self, name: str | None) -> Self:
         """The same error, saying of which query it is."""
         if name is None:
             return self
@@ -166,7 +167,7 @@ class OptionError(TrendloomError):
 
 
 class DataError(TrendloomError):
-    """The events cannot be read as the query and options say."""
+    """The events cannot be read by the query and options."""
 
 
 class RunError(TrendloomError):

@@ -14,13 +14,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import MISSING, Field, dataclass, field, fields
 from inspect import Parameter, signature
-from typing import Any, TypedDict, TypeVar
+from typing import Any, TypedDict, TypeVar, cast
 
 from trendloom.errors import OptionError, did_you_mean, option
-from trendloom.model.amounts import bytes_of
-from trendloom.model.imprecise_options import ImpreciseOptions
-from trendloom.model.limits import MOST_TRENDS, Limits
-from trendloom.model.zone import zone_named
+from trendloom.model.amounts import MOST_TRENDS, Limits, bytes_of
+from trendloom.model.imprecision import ImpreciseOptions
+from trendloom.model.time import zone_named
 
 ENGINES = ("local", "spark", "reference")
 NUMERIC = ("exact", "float", "log")
@@ -258,22 +257,9 @@ class Options:
         return (self.time,) if self.time_low is None or self.time_high is None else (self.time_low, self.time_high)
 
     def columns(self) -> Columns:
-        """The options that say how the events are read."""
-        return {
-            "time": self.time,
-            "type": self.type,
-            "time_unit": self.time_unit,
-            "time_low": self.time_low,
-            "time_high": self.time_high,
-            "time_error": self.time_error,
-            "time_probability": self.time_probability,
-            "time_grain": self.time_grain,
-            "time_points": self.time_points,
-            "order": self.order,
-            "time_zone": self.time_zone,
-            "query_types": self.query_types,
-            "threads": self.threads or os.cpu_count() or 1,
-        }
+        """The options for reading the events."""
+        given: Any = {name: getattr(self, name) for name in Columns.__annotations__}
+        return cast(Columns, {**given, "threads": self.threads or os.cpu_count() or 1})
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -356,39 +342,36 @@ class StreamOptions:
 # A type checker and an editor need names that are written down; a test compares them with the fields above.
 
 
-class WatchArguments(TypedDict, total=False):
-    """The options of `trendloom.spark.watch`."""
+class _TimeArguments(TypedDict, total=False):
+    """The options of all functions that read events."""
 
     time: str
     type: str
     time_unit: str | None
     time_zone: str | None
+
+
+class WatchArguments(_TimeArguments, total=False):
+    """The options of `trendloom.spark.watch`."""
+
     watermark: str | None
     checkpoint: str | None
 
 
-class ExpandArguments(TypedDict, total=False):
+class ExpandArguments(_TimeArguments, total=False):
     """The options of `trendloom.expand`."""
 
     query: str | None
-    time: str
-    type: str
-    time_unit: str | None
     order: str | Sequence[str] | None
-    time_zone: str | None
 
 
-class _EventArguments(TypedDict, total=False):
+class _EventArguments(_TimeArguments, total=False):
     """The options of all functions that read events, precise or not."""
 
-    time: str
-    type: str
-    time_unit: str | None
     time_low: str | None
     time_high: str | None
     time_error: str | None
     order: str | Sequence[str] | None
-    time_zone: str | None
 
 
 class ArchiveArguments(_EventArguments, total=False):

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.property.amounts import amount
 
-from trendloom.expr.decimals import as_decimal
+from trendloom.expr.decimals import as_decimal, exact_array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import (
     Arithmetic,
@@ -32,7 +32,6 @@ from trendloom.expr.nodes import (
 )
 from trendloom.expr.vectors import Vector, from_arrow
 from trendloom.logical.bind.types import digits_after_point
-from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.reference import scalar
 

@@ -20,7 +20,7 @@ import pyarrow as pa
 
 from trendloom.archive.commits import MONITORS, QUERIES, SETTINGS, quoted, write_whole
 from trendloom.errors import DataError, OptionError, option
-from trendloom.model.imprecise_options import DURATION
+from trendloom.model.imprecision import DURATION
 from trendloom.model.time import MICROSECONDS, UNIT_WORDS, TimeAxis
 
 AT = "at"

@@ -10,8 +10,7 @@ import datetime
 import re
 
 from trendloom.errors import OptionError, option
-from trendloom.model.time import TimeAxis
-from trendloom.model.zone import UTC, zone_named
+from trendloom.model.time import UTC, TimeAxis, zone_named
 
 Moment = int | str | datetime.datetime
 """A time as callers give it."""

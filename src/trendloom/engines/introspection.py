@@ -25,15 +25,13 @@ from trendloom.io.convert import parse_schema
 from trendloom.io.events import Events, check_order, doubts_of_times, short_unit
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import refuse_schema
-from trendloom.logical.bind import bind, bind_workload
-from trendloom.logical.bind.imprecise_time import asks_for_imprecise_time
-from trendloom.logical.bind.nesting_limit import too_deep
+from trendloom.logical.bind import bind, bind_workload, too_deep
+from trendloom.logical.bind.imprecise_time import requires_imprecise_time
 from trendloom.logical.bind.workload import for_every_query
 from trendloom.logical.display import Branch, describe_logical, draw
-from trendloom.logical.plan import Plan
+from trendloom.logical.plan import Attributes, Plan
 from trendloom.logical.statistics import UNKNOWN, KeySpread, Statistics, StatisticsOf, nothing_known
-from trendloom.logical.workload import Attributes
-from trendloom.model.imprecise_options import ImpreciseOptions
+from trendloom.model.imprecision import ImpreciseOptions
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.model.time import TimeAxis
 from trendloom.optimizer import optimize
@@ -345,7 +343,7 @@ def _axes(query: tree.Query, options: Options) -> Iterator[TimeAxis]:
 
 def _assumed(query: tree.Query, axis: TimeAxis, options: Options) -> Schema:
     imprecise = options.imprecise
-    if asks_for_imprecise_time(query) and not imprecise.imprecise:
+    if requires_imprecise_time(query) and not imprecise.imprecise:
         imprecise = ImpreciseOptions("time_low", "time_high")
     imprecision = imprecise.measured(axis)
     moment = Kind.TIME if axis.timestamp else Kind.INT

@@ -1,16 +1,17 @@
-"""Arrays below the vectors: integers that widen and narrow, doubles, and strings as ranks in a sorted dictionary."""
+"""Arrays below the vectors: integers that widen and narrow, doubles, strings as ranks in a dictionary, and slices."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
+from itertools import pairwise
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-
-from trendloom.expr.row_slices import in_slices, side_by_side
 
 Array = np.ndarray[Any, Any]
 """A NumPy array of any type and shape."""
@@ -24,6 +25,18 @@ EXACT_DOUBLE = 2**53
 
 NO_TEXT = np.array([""], dtype=object)
 """The dictionary of a string column that has no value: a dictionary is never empty."""
+
+MANY_TEXTS = 1 << 18
+"""Texts from which on a `Coder` is tried."""
+
+LEAST_SLICE = 1 << 18
+"""Rows of a slice: fewer are not worth a thread."""
+
+Coder = Callable[[ArrowArray], tuple[Array, ArrowArray] | None]
+"""A quicker way to find the distinct texts of a column and the code of each row; None: it is not quicker."""
+
+Given = ParamSpec("Given")
+Result = TypeVar("Result")
 
 # ------------------------------------------------------------------------------------------------- integers
 
@@ -46,6 +59,14 @@ def to_float(value: int | float) -> float:
         return math.nan
 
 
+def quotient(left: int, right: int) -> float:
+    """The double nearest to a quotient; NaN where it is beyond the doubles."""
+    try:
+        return left / right
+    except OverflowError:
+        return math.nan
+
+
 def as_float(values: Array) -> Array:
     """Numbers as doubles, each rounded to the nearest."""
     if values.dtype == np.object_:
@@ -54,12 +75,6 @@ def as_float(values: Array) -> Array:
 
 
 # -------------------------------------------------------------------------------------------------- strings
-
-
-MANY_TEXTS = 1 << 18
-"""Texts for which it is worth to ask for a quicker way."""
-Coder = Callable[[ArrowArray], tuple[Array, ArrowArray] | None]
-"""A quicker way to find the distinct texts of a column and the code of each row; None: it is not quicker."""
 
 
 def encode_strings(texts: ArrowColumn, threads: int = 1, coder: Coder | None = None) -> tuple[Array, Array]:
@@ -132,3 +147,55 @@ def in_one(column: ArrowColumn) -> ArrowArray:
 
 def _filled(indices: ArrowArray) -> Array:
     return np.asarray(indices.fill_null(0))
+
+
+# --------------------------------------------------------------------------------------------------- slices
+#
+# What is done to every row by itself is done by several threads, each on a stretch of rows. NumPy, Arrow and compiled
+# functions release Python's lock while they go through arrays, so threads run side by side. Starting them costs some
+# tenths of a millisecond, so few rows are one slice. Results must not depend on the number of slices.
+
+
+def slices_of(rows: int, threads: int) -> list[tuple[int, int]]:
+    """Stretches of rows, [low, high) each: one for every thread if each gets enough, and at least one."""
+    count = max(min(threads, rows // LEAST_SLICE), 1)
+    return list(pairwise(rows * number // count for number in range(count + 1)))
+
+
+def in_slices(function: Callable[[int, int], Result], rows: int, threads: int) -> list[Result]:
+    """The results of a function for the slices of so many rows, in their order."""
+    return side_by_side(function, slices_of(rows, threads), threads)
+
+
+def side_by_side(function: Callable[..., Result], arguments: list[tuple[Any, ...]], threads: int) -> list[Result]:
+    """The results of a function for each tuple of arguments, in their order."""
+    if threads < 2 or len(arguments) < 2:
+        return [function(*given) for given in arguments]
+    with ThreadPoolExecutor(threads, thread_name_prefix="trendloom") as pool:
+        found = [pool.submit(in_context(function), *given) for given in arguments]
+    return [one.result() for one in found]
+
+
+def in_context(function: Callable[Given, Result]) -> Callable[Given, Result]:
+    """The function, run in a copy of the context of the thread that calls this."""
+    context = copy_context()
+
+    def run(*given: Given.args, **named: Given.kwargs) -> Result:
+        return context.copy().run(function, *given, **named)
+
+    return run
+
+
+def taken(values: Array, rows: Array, threads: int) -> Array:
+    """`values[rows]`, for rows in range."""
+    if values.dtype == object or not len(values) or len(slices_of(len(rows), threads)) == 1:
+        chosen: Array = values[rows]
+        return chosen
+    found = np.empty(len(rows), values.dtype)
+
+    def take(low: int, high: int) -> None:
+        # "clip" writes into `out`; otherwise NumPy makes a copy first
+        np.take(values, rows[low:high], out=found[low:high], mode="clip")
+
+    in_slices(take, len(rows), threads)
+    return found

@@ -1,6 +1,6 @@
 """Expressions over whole columns: one NumPy operation per node, SQL's logic, the exact numbers of the language.
 
-The caller says what the leaves are (`leaf`): a predicate on one event reads columns of events, a value of a match reads
+The caller evaluates the leaves (`leaf`): a predicate on one event reads columns of events, a value of a match reads
 columns of matches, HAVING reads columns of groups. Constants have length 1 and so does every expression without a
 leaf; `Vector.broadcast` gives full length. Cost: a few passes over the rows per node. The meaning is that of the scalar
 evaluator of the reference, row by row; tests/property/test_expressions.py holds the two together.
@@ -12,9 +12,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from trendloom.expr.arithmetic import calculate, negate
 from trendloom.expr.arrays import Array
-from trendloom.expr.comparison import compare
 from trendloom.expr.functions import apply, like
 from trendloom.expr.nodes import (
     Aggregate,
@@ -34,6 +32,7 @@ from trendloom.expr.nodes import (
     Total,
     Wildcard,
 )
+from trendloom.expr.operators import calculate, compare, negate
 from trendloom.expr.vectors import Vector, constant, joint_length
 from trendloom.model.schema import Kind
 

@@ -12,14 +12,14 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from decimal import ROUND_HALF_UP, Context, Decimal
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
 
-from trendloom.expr.arithmetic import bounds, finish, negate
 from trendloom.expr.arrays import Array, as_float, encode_strings, narrow
-from trendloom.expr.comparison import compare
 from trendloom.expr.decimals import nearest_units, rescaled, units_above, units_below
+from trendloom.expr.operators import bounds, compare, finish, negate
 from trendloom.expr.vectors import Vector, aligned, is_true, joint_length, joint_validity, nothing, to_doubles, unify
 from trendloom.model.schema import Kind
 
@@ -53,20 +53,12 @@ def _abs(operand: Vector, kind: Kind) -> Vector:
 def _sqrt(operand: Vector, kind: Kind) -> Vector:
     operand = to_doubles(operand) if operand.scale else operand
     if operand.values.dtype == np.object_:
-        return _per_value(operand, math.sqrt)
+        return _per_value(math.sqrt, operand, kind)
     with np.errstate(all="ignore"):
         return finish(np.sqrt(as_float(operand.values)), operand.valid, kind)
 
 
-def _ln(operand: Vector, kind: Kind) -> Vector:
-    return _per_value(operand, math.log)
-
-
-def _exp(operand: Vector, kind: Kind) -> Vector:
-    return _per_value(operand, math.exp)
-
-
-def _per_value(operand: Vector, function: Callable[[float], float]) -> Vector:
+def _per_value(function: Callable[[float], float], operand: Vector, kind: Kind) -> Vector:
     """A function of the C library, which also takes integers beyond the doubles."""
 
     def value_or_nan(value: float) -> float:
@@ -77,19 +69,7 @@ def _per_value(operand: Vector, function: Callable[[float], float]) -> Vector:
 
     operand = to_doubles(operand) if operand.scale else operand
     values = np.fromiter(map(value_or_nan, operand.values.tolist()), np.float64, len(operand))
-    return finish(values, operand.valid, Kind.FLOAT)
-
-
-def _floor(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, np.floor, units_below, kind)
-
-
-def _ceil(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, np.ceil, units_above, kind)
-
-
-def _round(operand: Vector, kind: Kind) -> Vector:
-    return _to_integers(operand, _half_away, nearest_units, kind)
+    return finish(values, operand.valid, kind)
 
 
 def _half_away(values: Array) -> Array:
@@ -99,7 +79,7 @@ def _half_away(values: Array) -> Array:
 
 
 def _to_integers(
-    operand: Vector, rounding: Callable[[Array], Array], of_units: Callable[[Array, int], Array], kind: Kind
+    rounding: Callable[[Array], Array], of_units: Callable[[Array, int], Array], operand: Vector, kind: Kind
 ) -> Vector:
     """Doubles and decimals to integers; infinities have none."""
     if operand.values.dtype != np.float64:
@@ -176,15 +156,7 @@ def like(operand: Vector, pattern: str) -> Vector:
     return Vector(Kind.BOOL, fits[operand.values], operand.valid)
 
 
-def _lower(operand: Vector, kind: Kind) -> Vector:
-    return _rewritten(operand, str.lower)
-
-
-def _upper(operand: Vector, kind: Kind) -> Vector:
-    return _rewritten(operand, str.upper)
-
-
-def _rewritten(operand: Vector, function: Callable[[str], str]) -> Vector:
+def _rewritten(function: Callable[[str], str], operand: Vector, kind: Kind) -> Vector:
     """A function on the dictionary: the results may fall together and change order, so they are ranked anew."""
     assert operand.dictionary is not None
     ranks, dictionary = encode_strings(pa.array([function(text) for text in operand.dictionary], pa.large_string()))
@@ -235,15 +207,7 @@ def _coalesce(arguments: list[Vector]) -> Vector:
     return found
 
 
-def _least(arguments: list[Vector]) -> Vector:
-    return _extreme(arguments, "<=")
-
-
-def _greatest(arguments: list[Vector]) -> Vector:
-    return _extreme(arguments, ">=")
-
-
-def _extreme(arguments: list[Vector], operator: str) -> Vector:
+def _extreme(operator: str, arguments: list[Vector]) -> Vector:
     """The least or greatest value; NULL where one of them is not known."""
     best = arguments[0]
     for argument in arguments[1:]:
@@ -254,18 +218,18 @@ def _extreme(arguments: list[Vector], operator: str) -> Vector:
 _OF_ONE: dict[str, Callable[[Vector, Kind], Vector]] = {
     "abs": _abs,
     "sqrt": _sqrt,
-    "ln": _ln,
-    "exp": _exp,
-    "floor": _floor,
-    "ceil": _ceil,
-    "round": _round,
-    "lower": _lower,
-    "upper": _upper,
+    "ln": partial(_per_value, math.log),
+    "exp": partial(_per_value, math.exp),
+    "floor": partial(_to_integers, np.floor, units_below),
+    "ceil": partial(_to_integers, np.ceil, units_above),
+    "round": partial(_to_integers, _half_away, nearest_units),
+    "lower": partial(_rewritten, str.lower),
+    "upper": partial(_rewritten, str.upper),
     "length": _length,
 }
 
 _OF_MANY: dict[str, Callable[[list[Vector]], Vector]] = {
     "coalesce": _coalesce,
-    "least": _least,
-    "greatest": _greatest,
+    "least": partial(_extreme, "<="),
+    "greatest": partial(_extreme, ">="),
 }

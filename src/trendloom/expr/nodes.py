@@ -211,7 +211,7 @@ def walk(expr: Expr) -> Iterator[Expr]:
 
 
 def variables(expr: Expr) -> frozenset[str]:
-    """Every variable of the pattern that an expression speaks of."""
+    """Every variable of the pattern in an expression."""
     found = {node.variable for node in walk(expr) if isinstance(node, Attribute | Aggregate | Extent)}
     return frozenset(found | {part.variable for part in parts_of_folds(expr)})
 
@@ -266,17 +266,20 @@ def with_totals(expr: Expr, changed: Callable[[Total], Expr]) -> Expr:
 
 
 def _with(expr: Expr, changed: Callable[[Expr], Expr | None]) -> Expr:
-    """The expression with something else in the place of each node for which there is something else."""
+    """The expression with something else in the place of each node for which `changed` is not None."""
     other = changed(expr)
-    if other is not None:
-        return other
+    return with_children(expr, lambda child: _with(child, changed)) if other is None else other
+
+
+def with_children(expr: Expr, changed: Callable[[Expr], Expr]) -> Expr:
+    """The node with something else in the place of each direct operand; those of a fold are the values of its parts."""
     if isinstance(expr, Fold):
-        return replace(expr, parts=tuple(replace(part, expr=_with(part.expr, changed)) for part in expr.parts))
-    parts: dict[str, Any] = {}
-    for one in fields(expr):
-        value = getattr(expr, one.name)
-        if isinstance(value, Expr):
-            parts[one.name] = _with(value, changed)
+        return replace(expr, parts=tuple(replace(part, expr=changed(part.expr)) for part in expr.parts))
+    found: dict[str, Any] = {}
+    for name in FIELDS[type(expr)]:
+        value = getattr(expr, name)
+        if type(value) in FIELDS:
+            found[name] = changed(value)
         elif isinstance(value, tuple):
-            parts[one.name] = tuple(_with(part, changed) if isinstance(part, Expr) else part for part in value)
-    return replace(expr, **parts) if parts else expr
+            found[name] = tuple(changed(one) if type(one) in FIELDS else one for one in value)
+    return replace(expr, **found) if found else expr

@@ -1,4 +1,4 @@
-"""What a conjunct quantifies over: the question every algorithm asks of a condition before it can run it.
+"""What a conjunct quantifies over: all algorithms need this of a condition before they can evaluate it.
 
 A conjunct is true of a match if it is true for every choice of events that its quantifiers allow:
 
@@ -39,7 +39,7 @@ class Shape:
 
     @property
     def local(self) -> str | None:
-        """The variable, where the conjunct speaks of one event alone."""
+        """The variable, where the conjunct is about one event alone."""
         if self.whole or self.pair or self.looks_back or len(self.each) + (self.index is not None) != 1:
             return None
         return self.index if self.index is not None else next(iter(self.each))

@@ -18,7 +18,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
-from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -40,8 +39,16 @@ from trendloom.expr.arrays import (
     narrow,
     to_float,
 )
-from trendloom.expr.decimals import as_decimal, as_doubles, read_units, rescaled, write_units
-from trendloom.model.numbers import exact_array, scale_of, units_of
+from trendloom.expr.decimals import (
+    as_decimal,
+    as_doubles,
+    exact_array,
+    read_units,
+    rescaled,
+    scale_of,
+    units_of,
+    write_units,
+)
 from trendloom.model.schema import Kind
 
 Scalar = int | float | Decimal | str | bool | None
@@ -120,19 +127,13 @@ def nothing(kind: Kind, length: int = 1, scale: int = 0) -> Vector:
     return Vector(kind, np.zeros(length, DTYPES[kind]), np.zeros(length, np.bool_), dictionary, scale)
 
 
-def constant(value: Scalar, kind: Kind, length: int = 1) -> Vector:
-    """One value, repeated `length` times; length 1 goes with vectors of every length."""
+def constant(value: Scalar, kind: Kind) -> Vector:
+    """One value, as a vector of length 1 that goes with vectors of every length."""
     if value is None or kind is Kind.NULL:
-        return nothing(kind, length)
+        return nothing(kind)
     if isinstance(value, str):
-        return Vector(kind, np.zeros(length, np.int64), None, np.array([value], dtype=object))
-    if kind is Kind.FLOAT:
-        return known_doubles(np.full(length, float(value), np.float64), None)
-    if kind is Kind.BOOL:
-        return Vector(kind, np.full(length, bool(value), np.bool_))
-    scale = scale_of(value) if isinstance(value, Decimal) else 0
-    units = units_of(value, scale) if isinstance(value, Decimal) else int(value)
-    return Vector(kind, narrow(np.full(length, units, dtype=object), None), scale=scale)
+        return Vector(kind, np.zeros(1, np.int64), None, np.array([value], dtype=object))
+    return from_list([value], kind, scale_of(value) if isinstance(value, Decimal) else 0)
 
 
 def from_list(values: Sequence[Any], kind: Kind, scale: int = 0) -> Vector:
@@ -227,16 +228,6 @@ def unify(vectors: Sequence[Vector]) -> list[Vector]:
 
 
 # ------------------------------------------------------------------------------------------ from and to Arrow
-
-TICKS: dict[str, Fraction] = {
-    "s": Fraction(1_000_000),
-    "ms": Fraction(1_000),
-    "us": Fraction(1),
-    "ns": Fraction(1, 1_000),
-}
-"""Microseconds in each unit of Arrow."""
-
-DAY = Fraction(86_400_000_000)
 
 
 def joined(vectors: Sequence[Vector]) -> Vector:
@@ -338,7 +329,7 @@ def _read_plain(array: ArrowArray, kind: Kind) -> Vector:
     if types.is_integer(arrow_type):
         values = _integers(array, valid)
     else:
-        values = _times(array, valid)
+        values = _times(array)
     return Vector(kind, as_float(values) if kind is Kind.FLOAT else values, valid)
 
 
@@ -357,30 +348,20 @@ def _read_decimals(array: ArrowArray, valid: Array | None, kind: Kind) -> Vector
     return Vector(kind, rescaled(units, max(-scale, 0)), valid, scale=max(scale, 0))
 
 
-def _times(array: ArrowArray, valid: Array | None) -> Array:
+def _times(array: ArrowArray) -> Array:
     """Times and durations as whole microseconds."""
     arrow_type = array.type
-    if types.is_date32(arrow_type):
-        return _in_ticks(_raw(array.view(pa.int32())).astype(np.int64), valid, DAY, arrow_type)
-    unit = TICKS["ms"] if types.is_date64(arrow_type) else TICKS[arrow_type.unit]
-    return _in_ticks(_raw(array.view(pa.int64())), valid, unit, arrow_type)
-
-
-def _in_ticks(raw: Array, valid: Array | None, unit: Fraction, arrow_type: pa.DataType) -> Array:
-    if unit == 1:
-        return raw
-    if unit < 1:
-        ticks, rest = np.divmod(raw, unit.denominator)
-        if (rest if valid is None else rest[valid]).any():
+    zone = arrow_type.tz if types.is_timestamp(arrow_type) else None
+    try:
+        whole = array.cast(pa.duration("us") if types.is_duration(arrow_type) else pa.timestamp("us", zone))
+    except pa.ArrowInvalid:
+        if getattr(arrow_type, "unit", None) == "ns":
             raise DataError(
                 f"a column of {arrow_type} holds times that are not whole microseconds",
                 hint="times are kept in microseconds: round the column first, for instance to timestamp[us]",
-            )
-        return np.asarray(ticks)
-    known = raw if valid is None else raw[valid]
-    if len(known) and max(abs(int(known.min())), abs(int(known.max()))) * unit.numerator >= 2**63:
-        raise DataError(f"a column of {arrow_type} holds times beyond the range of 64-bit microseconds")
-    return np.asarray(raw * unit.numerator)
+            ) from None
+        raise DataError(f"a column of {arrow_type} holds times beyond the range of 64-bit microseconds") from None
+    return _raw(whole.view(pa.int64()))
 
 
 def _read_strings(array: ArrowColumn, kind: Kind, threads: int, coder: Coder | None) -> Vector:

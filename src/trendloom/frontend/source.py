@@ -13,7 +13,6 @@ from functools import cached_property
 from itertools import accumulate
 
 from trendloom.errors import Span
-from trendloom.frontend.tree import Reference
 
 _LEXEMES = re.compile(
     r"""(?P<skip>[\s\ufeff]+|--[^\r\n]*)
@@ -74,16 +73,3 @@ class SourceText:
             if match.lastgroup != "skip"
         ]
         return [*found, Lexeme("end", "", found[-1].end if found else start)]
-
-
-def attribute_span(reference: Reference, text: str) -> Span | None:
-    """The place of `prise` in the reference `t.prise`, so that an error can underline it alone."""
-    if reference.span is None or reference.attribute is None:
-        return None
-    source = SourceText(text)
-    lexemes = source.lexemes(source.offset(reference.span))
-    dot = next((number for number, lexeme in enumerate(lexemes) if lexeme.text == "."), None)
-    if dot is None or dot + 1 >= len(lexemes):
-        return None
-    attribute = lexemes[dot + 1]
-    return source.span(attribute.start, attribute.end)

@@ -1,4 +1,4 @@
-"""The syntax tree: what a query says, before anybody asks whether it makes sense.
+"""The syntax tree: a query as written, before names and types are resolved.
 
 Nodes are frozen and compare by content; the place in the text (`span`) does not take part in equality, so that
 `parse(write(tree)) == tree` can be stated. Spellings that mean the same share one tree: `Stock+ S[]` is `Stock S+`,
@@ -8,11 +8,12 @@ Nodes are frozen and compare by content; the place in the text (`span`) does not
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, fields, is_dataclass
+from dataclasses import dataclass, field
 from decimal import MAX_PREC, Context, Decimal
 from enum import Enum
 from fractions import Fraction
 from typing import Literal as Choice
+from typing import TypeVar
 
 from trendloom.errors import Span
 from trendloom.model.selection import Semantics, Trends
@@ -69,11 +70,15 @@ class Index(Enum):
 
 @dataclass(frozen=True)
 class Reference(Node):
-    """`variable[index].attribute`; attribute None where the events themselves are meant: `count(b[])`, `COUNT(E)`."""
+    """`variable[index].attribute`; attribute None where the events themselves are meant: `count(b[])`, `COUNT(E)`.
+
+    `attribute_span` is the place of the attribute alone, so that an error can underline it.
+    """
 
     variable: str
     index: Index
     attribute: str | None
+    attribute_span: Span | None = field(default=None, compare=False, repr=False, kw_only=True)
 
 
 @dataclass(frozen=True)
@@ -253,6 +258,11 @@ class RankBy(Node):
     limit: int
     overall: bool = False
 
+    @property
+    def preferences(self) -> tuple[Expression, ...]:
+        """The one preference, or those of MERGE."""
+        return self.preference.preferences if isinstance(self.preference, Merge) else (self.preference,)
+
 
 @dataclass(frozen=True)
 class Query(Node):
@@ -276,22 +286,41 @@ class Query(Node):
         return dict(self.spans).get(keyword)
 
 
-# The attributes that a query names, whatever they belong to.
+# ------------------------------------------------------------------------------------------------- walks
+
+NodeKind = TypeVar("NodeKind", bound=Node)
 
 
-def attributes_of(node: object) -> Iterator[str]:
-    """Every attribute that is named in a syntax tree, GROUP BY included."""
-    if isinstance(node, Query):
-        yield from node.group_by
-    if isinstance(node, Reference) and node.attribute is not None:
-        yield node.attribute
-    elif isinstance(node, Name):
-        yield node.name
-    elif isinstance(node, Equivalence):
-        yield from node.attributes
-    elif isinstance(node, tuple):
-        for part in node:
-            yield from attributes_of(part)
-    elif is_dataclass(node):
-        for field in fields(node):
-            yield from attributes_of(getattr(node, field.name))
+def parts(pattern: Pattern) -> tuple[Pattern, ...]:
+    """The direct parts of a pattern."""
+    if isinstance(pattern, Event):
+        return ()
+    return pattern.parts if isinstance(pattern, Seq | Or | And) else (pattern.pattern,)
+
+
+def walk(part: object) -> Iterator[Node]:
+    """All nodes of a tree or of a tuple of trees, parents before their children."""
+    if isinstance(part, tuple):
+        for each in part:
+            yield from walk(each)
+    elif isinstance(part, Node):
+        yield part
+        for value in vars(part).values():
+            yield from walk(value)
+
+
+def nodes_of(part: object, kind: type[NodeKind]) -> Iterator[NodeKind]:
+    """All nodes of a kind in a tree or in a tuple of trees."""
+    return (node for node in walk(part) if isinstance(node, kind))
+
+
+def attributes_of(part: object) -> Iterator[str]:
+    """Every attribute that is named in a tree, GROUP BY included."""
+    for node in walk(part):
+        match node:
+            case Query():
+                yield from node.group_by
+            case Reference(attribute=str(name)) | Name(name):
+                yield name
+            case Equivalence(attributes):
+                yield from attributes

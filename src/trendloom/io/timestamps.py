@@ -1,6 +1,6 @@
 """Columns of times: local times of a zone to moments and back, ticks of an axis, units of whole numbers, ISO-8601 text.
 
-By the definition in `model.zone`, a column at a time. Offsets change on few hours of a year, so they are looked up once
+By the definition in `model.time`, a column at a time. Offsets change on few hours of a year, so they are looked up once
 per distinct hour that occurs (at its beginning and its end), and once per distinct second of those few hours. Cost: one
 hash pass over the column; text takes two vectorised passes.
 """
@@ -18,8 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from trendloom.errors import QueryWarning, option
-from trendloom.model.time import TimeAxis
-from trendloom.model.zone import offset_of_local, offset_of_moment, zone_named
+from trendloom.model.time import TimeAxis, offset_of_local, offset_of_moment, zone_named
 
 Integers = npt.NDArray[np.int64]
 Ticks = npt.NDArray[np.int64]

@@ -1,4 +1,4 @@
-"""A logical plan as a tree of text: what the binder understood, for people to compare with what they meant.
+"""A logical plan as a tree of text, for people to compare with what they meant.
 
 A `Branch` is a label, a text and branches below it; every kind of plan is shown as one, and `draw` lays it out. Long
 lists are cut, so that the picture of a pattern with a thousand positions is still a picture.
@@ -14,9 +14,8 @@ from fractions import Fraction
 
 from trendloom.expr import nodes
 from trendloom.expr.quantifiers import shape_of
-from trendloom.frontend.tql.keywords import write_name
+from trendloom.frontend.tql.keywords import write_name, write_string
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.frontend.tree import Merge
 from trendloom.logical.plan import Aggregation, Condition, Plan, Projection, Value
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema
@@ -36,6 +35,14 @@ TRENDS = {
     Trends.ALL: "its events in time order",
     Trends.COMPLETE: "only matches that no other match contains",
     Trends.COLLAPSED: "matches with the same events outside Kleene variables together",
+}
+PARTS: dict[type[algebra.Pattern], str] = {
+    algebra.Sequence: "SEQ",
+    algebra.Kleene: "one or more",
+    algebra.Round: "once",
+    algebra.Maybe: "optional",
+    algebra.Either: "OR",
+    algebra.Both: "AND",
 }
 
 
@@ -67,7 +74,7 @@ def _draw_below(branches: Sequence[Branch]) -> Iterator[str]:
 
 
 def describe_logical(plan: Plan) -> Branch:
-    """What a bound query means."""
+    """The tree of a bound query."""
     return Branch("Logical plan", below=tuple(_clauses(plan)))
 
 
@@ -134,20 +141,17 @@ def _ranking(plan: Plan) -> str:
 
 
 def show_preference(plan: Plan) -> str:
-    """What a ranked query prefers: `highest a.x + b.x`."""
+    """The score of a ranked query: `highest a.x + b.x`."""
     ranking, clause = plan.ranking, plan.query.rank_by
     assert ranking is not None
     assert clause is not None
-    preference = clause.preference
-    texts = [
-        write_expression(each) for each in (preference.preferences if isinstance(preference, Merge) else (preference,))
-    ]
+    texts = [write_expression(preference) for preference in clause.preferences]
     score = f"{ranking.merge} of {', '.join(texts)}" if ranking.merge else texts[0]
     return f"{'highest' if ranking.descending else 'lowest'} {score}"
 
 
 def _operand_windows(plan: Plan) -> Iterator[Branch]:
-    """The operands with a WITHIN of their own: the variables they bind, and what their events keep to."""
+    """The operands with a WITHIN of their own: the variables they bind, and the bound on their times."""
     variable = {atom.position: atom.variable for atom in algebra.atoms(plan.pattern)}
     for operand in plan.operand_windows:
         names = ", ".join(dict.fromkeys(variable[position] for position in operand.positions))
@@ -184,24 +188,10 @@ def _partition(plan: Plan) -> str:
 
 def describe_pattern(pattern: algebra.Pattern) -> Branch:
     """The pattern after repetitions were unrolled, with the numbers of its positions and NOTs."""
-    below = tuple(describe_pattern(part) for part in algebra.parts(pattern))
-    match pattern:
-        case algebra.Atom():
-            return Branch(str(pattern.position), show_component(pattern.type, pattern.variable))
-        case algebra.Sequence():
-            return Branch("SEQ", below=below)
-        case algebra.Kleene():
-            return Branch("one or more", below=below)
-        case algebra.Round():
-            return Branch("once", below=below)
-        case algebra.Maybe():
-            return Branch("optional", below=below)
-        case algebra.Either():
-            return Branch("OR", below=below)
-        case algebra.Both():
-            return Branch("AND", below=below)
-        case algebra.Negation():
-            return Branch(f"NOT {pattern.scope}", below=below)
+    if isinstance(pattern, algebra.Atom):
+        return Branch(str(pattern.position), show_component(pattern.type, pattern.variable))
+    label = f"NOT {pattern.scope}" if isinstance(pattern, algebra.Negation) else PARTS[type(pattern)]
+    return Branch(label, below=tuple(map(describe_pattern, algebra.parts(pattern))))
 
 
 def show_component(type_name: str, variable: str) -> str:
@@ -276,7 +266,7 @@ def show_expression(expr: nodes.Expr, axis: TimeAxis) -> str:
         case nodes.NullTest():
             return f"{_operand(expr.operand, axis)} IS {'NOT ' if expr.negated else ''}NULL"
         case nodes.Wildcard():
-            return f"{_operand(expr.operand, axis)} LIKE {_quoted(expr.pattern)}"
+            return f"{_operand(expr.operand, axis)} LIKE {write_string(expr.pattern)}"
         case nodes.Function():
             return f"{expr.name}({', '.join(show_expression(argument, axis) for argument in expr.arguments)})"
 
@@ -302,32 +292,24 @@ def _operand(expr: nodes.Expr, axis: TimeAxis) -> str:
 
 
 def _variable(attribute: nodes.Attribute) -> str:
-    name = write_name(attribute.variable)
-    match attribute.which:
-        case nodes.Which.EACH:
-            return name
-        case nodes.Which.NEXT:
-            return f"NEXT({name})"
-        case which:
-            return f"{name}[{which.value}]"
+    name, which = write_name(attribute.variable), attribute.which
+    if which is nodes.Which.EACH:
+        return name
+    return f"NEXT({name})" if which is nodes.Which.NEXT else f"{name}[{which.value}]"
 
 
 def _constant(constant: nodes.Constant, axis: TimeAxis) -> str:
     value = constant.value
     if constant.kind is Kind.TIME and isinstance(value, int):
         moment = datetime.datetime(1970, 1, 1) + datetime.timedelta(microseconds=value)
-        return _quoted(moment.isoformat(sep=" "))
+        return write_string(moment.isoformat(sep=" "))
     if constant.kind is Kind.DURATION and isinstance(value, int):
         return show_duration(value, axis)
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, Decimal):
         return format(value, "f")
-    return _quoted(value) if isinstance(value, str) else "NULL" if value is None else repr(value)
-
-
-def _quoted(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
+    return write_string(value) if isinstance(value, str) else "NULL" if value is None else repr(value)
 
 
 def describe_guard(plan: Plan, links: Sequence[nodes.Comparison], *, follows: bool) -> str:

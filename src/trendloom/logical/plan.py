@@ -1,12 +1,13 @@
-"""The logical plan: what a bound query means, free of how it is run.
+"""Logical plans of queries and workloads: what a bound query means, free of how it is run.
 
-Everything is resolved: the pattern has numbered positions, conditions are conjuncts that know what they restrict,
+Everything is resolved: the pattern has numbered positions, conditions are conjuncts with the scope that they restrict,
 durations are ticks. The reference evaluator executes this plan as it stands. The optimizer narrows `scan`, moves
 conditions to `filters` or rewrites them, and finds what more keeps events apart, without changing the answer.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass, field
 from fractions import Fraction
 
@@ -25,9 +26,9 @@ class Condition:
 
     `scope` is what it restricts: 0 the matches of the query, else the matches of that NOT. A variable that the scope
     binds itself means its events there; any other belongs to the nearest enclosing scope that binds it.
-    `part` is None for WHERE: the conjunct speaks of all events of its variables. For an attached predicate it is the
-    innermost Kleene or Round part that holds all its variables (None: there is none): the conjunct then speaks
-    of the events of one round of that part, and holds for every round.
+    `part` is None for WHERE: the conjunct is about all events of its variables. For an attached predicate it is the
+    innermost Kleene or Round part that holds all its variables (None: there is none): the conjunct is then about the
+    events of one round of that part, and holds for every round.
     """
 
     expr: Expr
@@ -78,6 +79,8 @@ class Aggregation:
 
 Output = Trends | Projection | Aggregation
 
+Attributes = tuple[str, ...]
+"""The columns that partition a stream."""
 
 RANK = "rank"
 """The column of the ranks of matches: 1 is the best."""
@@ -91,7 +94,7 @@ class Ranking:
     """The k best matches of each window and partition; `overall`: of each window.
 
     `merge` names the function of MERGE, None for one preference. A preference that is a fold of what each event adds
-    is an expression over a `Fold` (see `logical.bind.preferences`). `kind` and `scale` are those of the score.
+    is an expression over a `Fold` (see `logical.bind.ranking`). `kind` and `scale` are those of the score.
     """
 
     preferences: tuple[Expr, ...]
@@ -118,7 +121,7 @@ class OperandWindow:
 
 @dataclass(frozen=True)
 class Scan:
-    """What of the input the query can possibly need; the binder asks for everything, the optimizer for less."""
+    """The columns and types that the query can possibly need: all by the binder, fewer by the optimizer."""
 
     columns: tuple[str, ...]
     types: tuple[str, ...] | None = None  # None: events of every type matter
@@ -155,10 +158,37 @@ class Plan:
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """The attributes by which events are kept apart; results are told apart by `partition` alone."""
+        """The attributes by which events are kept apart; results are distinguished by `partition` alone."""
         return (*self.partition, *self.split)
 
     @property
     def ranks_across_keys(self) -> bool:
         """Whether matches of several keys are ranked together: a task with some of the keys has candidates only."""
         return self.ranking is not None and self.ranking.overall and bool(self.keys)
+
+
+@dataclass(frozen=True)
+class KeySet:
+    """Queries with the same partition attributes, in whatever order; `members`: their numbers in the workload."""
+
+    attributes: Attributes
+    members: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Workload:
+    """The plans of several queries over one stream, in the order of their answers, and what they share.
+
+    `scan`: what all of them together need of the input, so that it is read once. `key_sets`: every query has one, and
+    the events of a set are moved and sorted once. The binder leaves both empty; rules of the optimizer fill them in.
+    """
+
+    plans: tuple[Plan, ...]
+    scan: Scan | None = None
+    key_sets: tuple[KeySet, ...] = ()
+
+    @property
+    def shared_attributes(self) -> frozenset[Attributes]:
+        """Attributes by which more than one plan keeps events apart: their events are sorted once."""
+        counts = Counter(plan.keys for plan in self.plans)
+        return frozenset(names for names, count in counts.items() if count > 1)

@@ -10,8 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
-from trendloom.logical.plan import Plan
-from trendloom.logical.workload import Attributes
+from trendloom.logical.plan import Attributes, Plan
 from trendloom.model.time import Window
 
 

@@ -1,10 +1,11 @@
-"""How people read amounts: counts, which may be beyond what is worth writing out, bytes, and lists of names."""
+"""Amounts: how people read and write counts and bytes, the memory that is free, and what a run may use and give out."""
 
 from __future__ import annotations
 
 import os
 import re
 from collections.abc import Sequence
+from dataclasses import dataclass
 from math import isinf
 from pathlib import Path
 
@@ -13,6 +14,32 @@ from trendloom.errors import OptionError
 EXACT_DOUBLE = 2.0**53
 """Below it doubles hold every whole number."""
 MEBI = 1 << 20
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+MOST_TRENDS = 1_000_000_000
+MOST_COMPARED = 50_000
+MOST_ENUMERATED = 100_000_000
+MOST_SHARING_STEPS = 5_000_000
+
+
+@dataclass(frozen=True)
+class Limits:
+    """`memory` in bytes; None: a share of what is free where the work is done. `trends` is the user's to raise.
+
+    The others are matters of cost, whatever is given out in the end: `compared` matches of one window and partition
+    are compared with each other for complete trends, which takes time with their square and minutes at this number;
+    `enumerated` matches are merged for collapsed trends; `sharing_steps` may be taken by the search for what queries
+    share (None: until there is nothing better).
+    """
+
+    memory: int | None = None
+    trends: int = MOST_TRENDS
+    compared: int = MOST_COMPARED
+    enumerated: int = MOST_ENUMERATED
+    sharing_steps: int | None = MOST_SHARING_STEPS
+
+
+NO_LIMITS = Limits()
 
 
 def show_count(number: float) -> str:
@@ -36,10 +63,7 @@ def show_names(names: Sequence[str], most: int) -> str:
     return f"{', '.join(names[:most])} and {len(names) - most} more"
 
 
-# Amounts of memory: how much is free, and how people write it.
-
-
-UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+# ------------------------------------------------------------------------------------------- memory
 
 
 def free_memory() -> int:

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from trendloom.model.imprecision import Imprecision
-from trendloom.model.time import TimeAxis
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC, TimeAxis
 
 
 class Kind(Enum):
@@ -69,9 +68,9 @@ class Column:
 class Schema:
     """The columns of a stream. `types` is None where the possible event types are not listed.
 
-    `present` holds the types that the data was seen to contain, where somebody looked; it only feeds warnings.
+    `present` holds the types that the data was seen to contain, if that is known; it only feeds warnings.
     `imprecision`: how far times may be from the truth (None: not at all); with bounds in it, `time` names no column.
-    `order` names the columns that order events of equal time; `zone`: of times that do not say theirs (None: UTC).
+    `order` names the columns that order events of equal time; `zone`: of times that do not name theirs (None: UTC).
     """
 
     columns: tuple[Column, ...]
@@ -107,7 +106,7 @@ class Schema:
 
     @property
     def said_in(self) -> tuple[str, ...]:
-        """The columns that say when an event happened: its time, or bounds, and its error."""
+        """The columns of the time of an event: its time, or bounds, and its error."""
         error = None if self.imprecision is None else self.imprecision.error_column
         return (*(self.bounds or (self.time,)), *([] if error is None else [error]))
 

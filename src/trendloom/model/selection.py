@@ -1,6 +1,6 @@
-"""What a query means by its matches: which events a match may pass over, and in which form matches are given.
+"""Which events a match may pass over, and in which form matches are returned.
 
-Both are words of the language that every room below and above it speaks, so they stand under all of them.
+The front ends, the planner and the kernels all use both, so they stand below all of them.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from functools import partial
 
-from trendloom.logical.plan import Plan
+from trendloom.logical.plan import Plan, Workload
 from trendloom.logical.statistics import UNKNOWN, Statistics
-from trendloom.logical.workload import Workload
 from trendloom.optimizer.count_in_pattern import count_in_pattern
 from trendloom.optimizer.decorrelate_negations import decorrelate_negations
 from trendloom.optimizer.evaluate_equal_negations_once import evaluate_equal_negations_once

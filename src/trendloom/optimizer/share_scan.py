@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from trendloom.logical.plan import Scan
-from trendloom.logical.workload import Attributes, KeySet, Workload
+from trendloom.logical.plan import Attributes, KeySet, Scan, Workload
 
 
 def find_key_sets(workload: Workload) -> Workload:

@@ -4,7 +4,7 @@ Positions are numbered left to right over the whole pattern, those inside NOT in
 copies, each with positions of its own and the same variables. `p*` is `Maybe(Kleene(p))`.
 
 Rounds: a `Kleene` starts a new round each time its body is entered; a `Round` (a copy of an unrolled repetition) is
-one round. A predicate attached to a component speaks of the events of one round (see `logical.plan.Condition`).
+one round. A predicate attached to a component is about the events of one round (see `logical.plan.Condition`).
 """
 
 from __future__ import annotations

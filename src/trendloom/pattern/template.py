@@ -138,8 +138,8 @@ def closure(states: Iterable[int], following: Callable[[int], Collection[int]]) 
 def build_template(pattern: Pattern) -> Template:
     """The template of a pattern; NOTs inside are crossed, not entered (each has a template of its own).
 
-    Binding, warnings and planning all ask for it, and queries of a workload look alike but for types and variables, of
-    which are not in a template: so the last ones are kept.
+    Binding, warnings and planning all need it, and queries of a workload often differ in types and variables only,
+    which are not part of a template: so the last ones are kept.
     """
     return _template_of(_shape(pattern))
 
@@ -147,18 +147,14 @@ def build_template(pattern: Pattern) -> Template:
 def _shape(pattern: Pattern) -> Pattern:
     """The pattern without what a template does not depend on: types, variables, what is inside NOT."""
     match pattern:
-        case Atom():
-            return Atom(pattern.position, "", "")
-        case Negation():
-            return Negation(pattern.scope, Sequence(()))
-        case Sequence() | Either():
-            return type(pattern)(tuple(map(_shape, pattern.parts)))
-        case Both():
-            return Both(pattern.part, tuple(map(_shape, pattern.parts)))
-        case Maybe():
-            return Maybe(_shape(pattern.body))
-        case Round() | Kleene():
-            return type(pattern)(pattern.part, _shape(pattern.body))
+        case Atom(position):
+            return Atom(position, "", "")
+        case Negation(scope):
+            return Negation(scope, Sequence(()))
+        case Sequence(parts) | Either(parts) | Both(parts=parts):
+            return replace(pattern, parts=tuple(map(_shape, parts)))
+        case Maybe(body) | Round(body=body) | Kleene(body=body):
+            return replace(pattern, body=_shape(body))
 
 
 @lru_cache(maxsize=64)

@@ -17,7 +17,7 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Statistics
-from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.amounts import NO_LIMITS, Limits
 from trendloom.planner.algorithms import ALGORITHMS
 from trendloom.planner.exists import with_single_witnesses
 from trendloom.planner.pattern_tables import describe

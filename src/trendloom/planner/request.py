@@ -15,7 +15,7 @@ from trendloom.kernels.contract.pattern_spec import PatternSpec
 from trendloom.logical.display import Branch
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.logical.statistics import UNKNOWN, Origin, Statistics
-from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.amounts import NO_LIMITS, Limits
 from trendloom.model.selection import Trends
 
 

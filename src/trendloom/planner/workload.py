@@ -13,11 +13,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from trendloom.kernels.contract import Kernel
-from trendloom.logical.plan import Plan, Scan
+from trendloom.logical.plan import KeySet, Plan, Scan, Workload
 from trendloom.logical.statistics import StatisticsOf, nothing_known
-from trendloom.logical.workload import KeySet, Workload
-from trendloom.model.amounts import show_names
-from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.amounts import NO_LIMITS, Limits, show_names
 from trendloom.planner.plan import EventFilter, Physical, choose
 
 if TYPE_CHECKING:

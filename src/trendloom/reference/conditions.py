@@ -1,7 +1,8 @@
-"""Whether a conjunct is true of a binding: every way of choosing the events it speaks of, one after another.
+"""Whether a conjunct is true of a binding: every way of choosing the events that it quantifies over, one by one.
 
 A conjunct is a universal statement. Its variables get their events (`bound_to`), every choice of single events is an
-*instance* (`instances`), and each instance must be TRUE; unknown is not.
+*instance* (`instances`), and each instance must be TRUE; unknown is not. `read_scopes` reads the conjuncts of all
+scopes off the plan once.
 Cost: the product of the numbers of events of its variables.
 """
 
@@ -9,19 +10,14 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Total, Which, variables, walk
 from trendloom.logical.plan import Condition, Plan
-from trendloom.pattern.algebra import Kleene, Negation, Pattern, Round, atoms, negations, parts
+from trendloom.pattern.algebra import Kleene, Negation, Pattern, Round, atoms, negations, parts, scopes_of
 from trendloom.reference.derive import TOP, BoundEvent, Mark, Nesting, Trace
-from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.scalar import Leaf, aggregate, evaluate, extent
 from trendloom.reference.stream import Instant, StepBudget, StreamEvent
-from trendloom.reference.summary import aggregate, extent
-
-# Which predicate restricts what: the pattern itself is scope 0, every NOT a scope of its own.
-#
-# Everything here is read off the plan once, so that the tests of a binding can be short.
 
 
 @dataclass(frozen=True)
@@ -32,13 +28,13 @@ class Conjunct:
     part: int | None
     variables: frozenset[str]
     each: frozenset[str]  # read as `b.x`; without the left side of a NEXT
-    indexed: tuple[tuple[str, int], ...]  # read by i, and the first i: 1 where the event before is spoken of, else 0
+    indexed: tuple[tuple[str, int], ...]  # read by i, and the first i: 1 where the event before is read too, else 0
     pair: tuple[str, str] | None  # the variables of an adjacent pair, where NEXT occurs
     whole: frozenset[str]  # read as b[first], b[last], f(b[]), duration(b)
 
     @property
     def local(self) -> bool:
-        """Speaks of every single event of one variable."""
+        """Whether it is about every single event of one variable."""
         return not (self.indexed or self.pair or self.whole) and len(self.each) == 1
 
 
@@ -54,41 +50,29 @@ class ScopeRules:
 
 
 def read_scopes(plan: Plan) -> dict[int, ScopeRules]:
-    """All scopes of a plan by number."""
-    bodies: dict[int, list[Pattern]] = {0: [plan.pattern]}
-    parents: dict[int, int] = {}
-    for parent, negation in _nested(plan.pattern, 0):
-        bodies.setdefault(negation.scope, []).append(negation.body)  # copies of a repetition may share a scope
-        parents[negation.scope] = parent
-    own = {number: _variables(copies) for number, copies in bodies.items()}
+    """All scopes of a plan by number: the pattern itself is scope 0, every NOT a scope of its own."""
+    bodies = dict(scopes_of(plan.pattern))
+    parents = {negation.scope: scope for scope, body in bodies.items() for negation in negations(body)}
+    own = {number: frozenset(atom.variable for atom in atoms(body, negated=False)) for number, body in bodies.items()}
     return {
         number: ScopeRules(
             number,
             own[number],
-            frozenset(part for body in copies for part in _parts(body)),
-            tuple(_conjunct(condition, copies) for condition in plan.conditions if condition.scope == number),
+            frozenset(part.part for part in _rounds_in(body)),
+            tuple(_conjunct(condition, body) for condition in plan.conditions if condition.scope == number),
             tuple(_needs(number, plan.conditions, own, parents)),
         )
-        for number, copies in bodies.items()
+        for number, body in bodies.items()
     }
 
 
-def _nested(pattern: Pattern, scope: int) -> Iterator[tuple[int, Negation]]:
-    for negation in negations(pattern):
-        yield scope, negation
-        yield from _nested(negation.body, negation.scope)
-
-
-def _variables(copies: list[Pattern]) -> frozenset[str]:
-    return frozenset(atom.variable for body in copies for atom in atoms(body, negated=False))
-
-
-def _parts(pattern: Pattern) -> Iterator[int]:
+def _rounds_in(pattern: Pattern) -> Iterator[Kleene | Round]:
+    """The parts of a scope itself that have rounds."""
     if isinstance(pattern, Kleene | Round):
-        yield pattern.part
+        yield pattern
     for part in parts(pattern):
         if not isinstance(part, Negation):
-            yield from _parts(part)
+            yield from _rounds_in(part)
 
 
 def _needs(
@@ -98,14 +82,12 @@ def _needs(
         chain = [condition.scope]
         while chain[-1] != number and chain[-1] in parents:
             chain.append(parents[chain[-1]])
-        if chain[-1] != number:
-            continue
-        inside = frozenset(name for scope in chain for name in own[scope])
-        for name in sorted(variables(condition.expr) - inside):
-            yield name, condition.part
+        if chain[-1] == number:
+            inside = frozenset(name for scope in chain for name in own[scope])
+            yield from ((name, condition.part) for name in sorted(variables(condition.expr) - inside))
 
 
-def _conjunct(condition: Condition, copies: list[Pattern]) -> Conjunct:
+def _conjunct(condition: Condition, body: Pattern) -> Conjunct:
     expr = condition.expr
     attributes = [node for node in walk(expr) if isinstance(node, Attribute)]
     aggregates = [node for node in walk(expr) if isinstance(node, Aggregate)]
@@ -127,26 +109,14 @@ def _conjunct(condition: Condition, copies: list[Pattern]) -> Conjunct:
         pair,
         frozenset(whole),
     )
-    return _without_rounds(conjunct, copies)
+    return replace(conjunct, part=None) if conjunct.local and _rounds_do_not_matter(conjunct, body) else conjunct
 
 
-def _without_rounds(conjunct: Conjunct, copies: list[Pattern]) -> Conjunct:
-    """A predicate on single events holds of each, whatever its round: then rounds need not be distinguished."""
-    if conjunct.part is None or not conjunct.local:
-        return conjunct
-    named = {atom for body in copies for atom in atoms(body, negated=False) if atom.variable in conjunct.each}
-    inside = {atom for body in copies for atom in _atoms_of(body, conjunct.part)}
-    if not named or not named <= inside:
-        return conjunct
-    return Conjunct(conjunct.expr, None, conjunct.variables, conjunct.each, (), None, frozenset())
-
-
-def _atoms_of(pattern: Pattern, part: int) -> Iterator[object]:
-    if isinstance(pattern, Kleene | Round) and pattern.part == part:
-        yield from atoms(pattern, negated=False)
-    for inner in parts(pattern):
-        if not isinstance(inner, Negation):
-            yield from _atoms_of(inner, part)
+def _rounds_do_not_matter(conjunct: Conjunct, body: Pattern) -> bool:
+    """Whether all events of a conjunct on single events lie in its part: then it holds of each, whatever its round."""
+    named = {atom for atom in atoms(body, negated=False) if atom.variable in conjunct.each}
+    rounds = [part for part in _rounds_in(body) if part.part == conjunct.part]
+    return bool(named) and named <= {atom for part in rounds for atom in atoms(part, negated=False)}
 
 
 Events = tuple[StreamEvent, ...]
@@ -176,7 +146,7 @@ def holder(variable: str, match: Match) -> tuple[Match | None, Nesting]:
 
 
 def bound_to(variable: str, part: int | None, match: Match, own_round: Mark | None) -> Events:
-    """The events of a variable: in one round, if the conjunct speaks of rounds of a part, else all.
+    """The events of a variable: in one round, if the conjunct is about rounds of a part, else all.
 
     The round is `own_round` in the match itself; in a match around it, it is the round in which the NOT lies.
     """
@@ -212,26 +182,22 @@ class Instance:
             return extent(events)
         if isinstance(leaf, Attribute):
             return self._event(leaf).value(leaf.column)
-        spoken_of = events[: self.indices[leaf.variable]] if leaf.before else events
-        return aggregate(leaf.function, leaf.column, spoken_of)
+        return aggregate(leaf.function, leaf.column, events[: self.indices[leaf.variable]] if leaf.before else events)
 
     def _event(self, leaf: Attribute) -> StreamEvent:
-        events = self.events[leaf.variable]
-        if leaf.which is Which.EACH:
+        events, which = self.events[leaf.variable], leaf.which
+        if which is Which.EACH:
             return self.each[leaf.variable]
-        if leaf.which is Which.NEXT:
+        if which is Which.NEXT:
             assert self.following is not None
             return self.following
-        if leaf.which is Which.FIRST:
-            return events[0]
-        if leaf.which is Which.LAST:
-            return events[-1]
-        index = self.indices[leaf.variable]
-        return events[index] if leaf.which is Which.CURRENT else events[index - 1]
+        if which in (Which.FIRST, Which.LAST):
+            return events[0 if which is Which.FIRST else -1]
+        return events[self.indices[leaf.variable] - (which is Which.PREVIOUS)]
 
 
 def instances(conjunct: Conjunct, events: Mapping[str, Events], match: Match) -> Iterator[Instance]:
-    """Every choice of events that the conjunct speaks of."""
+    """Every choice of events that the conjunct quantifies over."""
     names = sorted(conjunct.each)
     ranges = [range(first, len(events[name])) for name, first in conjunct.indexed]
     pairs: Sequence[tuple[StreamEvent, StreamEvent] | None] = [None]
@@ -265,7 +231,7 @@ def _pairs(
 
 
 def holds(conjunct: Conjunct, match: Match, budget: StepBudget, new: BoundEvent | None = None) -> bool:
-    """Whether every instance is true; with `new`, only those instances that speak of the new event."""
+    """Whether every instance is true; with `new`, only those instances that include the new event."""
     for own_round in _rounds(conjunct, match, new):
         events = {name: bound_to(name, conjunct.part, match, own_round) for name in conjunct.variables}
         if not all(events.values()):
@@ -280,7 +246,7 @@ def holds(conjunct: Conjunct, match: Match, budget: StepBudget, new: BoundEvent 
 
 
 def _rounds(conjunct: Conjunct, match: Match, new: BoundEvent | None) -> Sequence[Mark | None]:
-    """The rounds of the match that the conjunct speaks of, one by one; [None] where it does not speak of rounds."""
+    """The rounds of the match that the conjunct is about, one by one; [None] where rounds do not matter."""
     part = conjunct.part
     if part is None or part not in match.scope.parts:
         return [None]

@@ -120,7 +120,7 @@ class NextEvent:
 
 @dataclass(frozen=True)
 class Growth:
-    """How rests advance and finish. Rounds are recorded only for `tracked` parts: those that a predicate speaks of."""
+    """How rests advance and finish. Rounds are recorded only for `tracked` parts: those that a predicate is about."""
 
     tracked: frozenset[int]
 

@@ -1,12 +1,12 @@
-"""From the matches of one window and partition to the rows that RETURN asks for.
+"""From the matches of one window and partition to the rows of RETURN.
 
-Every function here takes bindings (see `matches`) and speaks of them as language.md does. A row travels with the key
-by which rows are ordered: window, partition or group, then the first and the last event, then everything else.
+Every function here takes bindings (see `matches`), in the words of language.md. A row travels with the key by which
+rows are ordered: window, partition or group, then the first and the last event, then everything else.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -14,9 +14,8 @@ from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group
 from trendloom.logical.plan import Aggregation, Plan, Projection
 from trendloom.model.selection import Trends
 from trendloom.reference.matches import Binding
-from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.scalar import Leaf, Number, aggregate, combined, evaluate, extent, total
 from trendloom.reference.stream import Bounds, Row, Scalar, StreamEvent, order_key
-from trendloom.reference.summary import Number, aggregate, combined, extent, total
 
 Key = tuple[Any, ...]
 
@@ -175,8 +174,8 @@ def _collapsed_row(cell: Cell, members: Sequence[Binding]) -> Placed:
 # ---------------------------------------------------------------------------------------- aggregates over matches
 
 
-def aggregate_row(plan: Plan, output: Aggregation, cell: Cell, bindings: Sequence[Binding]) -> Placed | None:
-    """The row of one group and window; None where there is no match or HAVING is not true."""
+def aggregate_row(plan: Plan, output: Aggregation, cell: Cell, total_of: Callable[[Total], Scalar]) -> Placed | None:
+    """The row of one group and window that has matches; None where HAVING is not true."""
     groups: Mapping[str, object] = dict(zip(plan.group_by, cell.partition, strict=True))
 
     def read(leaf: Leaf) -> object:
@@ -184,15 +183,22 @@ def aggregate_row(plan: Plan, output: Aggregation, cell: Cell, bindings: Sequenc
             return groups[leaf.column]
         if not isinstance(leaf, Total):
             raise TypeError(f"{leaf} has no meaning over all matches")
-        return _of_all(leaf, bindings)
+        return total_of(leaf)
 
-    if not bindings or (output.having is not None and evaluate(output.having, read) is not True):
+    if output.having is not None and evaluate(output.having, read) is not True:
         return None
     values = tuple(evaluate(value.expr, read) for value in output.values)
     return Placed(cell.key, Row(cell.partition, cell.window, values=values))
 
 
-def _of_all(leaf: Total, bindings: Sequence[Binding]) -> Scalar:
+def group_of(plan: Plan, cell: Cell) -> Cell:
+    """The group of a partition: partitions that agree on the grouping attributes are one group."""
+    values = dict(zip(plan.partition, cell.partition, strict=True))
+    return Cell(cell.window, tuple(values[name] for name in plan.group_by))
+
+
+def total_over(leaf: Total, bindings: Sequence[Binding]) -> Scalar:
+    """An aggregate over all of these matches."""
     if leaf.positions is None:
         return len(bindings)
     occurrences = [event for binding in bindings for event, atom in binding if atom.position in leaf.positions]

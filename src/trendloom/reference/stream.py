@@ -1,9 +1,9 @@
-"""Events as the definitions speak of them, and the streams they are cut into: partitions, then windows.
+"""Events by the definitions, the streams they are cut into (partitions, then windows), and rows of results.
 
 An event has a time and an *instant*: the time and the values of the columns that order events of equal time, if such
-are named. Before, between and after speak of instants; windows, spans and durations of times. Equal instants have no
-order. Where an order of rows is needed all the same, it follows the values of the rows, so the order of the input never
-decides anything but the choice between two rows that are the same in every column.
+are named. Before, between and after compare instants; windows, spans and durations compare times. Equal instants have
+no order. Where an order of rows is needed all the same, it follows the values of the rows, so the order of the input
+decides nothing but the choice between two rows that are the same in every column.
 """
 
 from __future__ import annotations
@@ -19,9 +19,6 @@ from typing import Any
 from trendloom.errors import DataError, option
 from trendloom.model.schema import Kind, Schema
 from trendloom.model.time import Window
-
-# What the reference gives back: plain rows, before anybody makes columns of them.
-
 
 Scalar = int | float | Fraction | str | bool | None
 """A value of the language. Times and durations are whole ticks, decimals fractions; NaN does not occur."""
@@ -47,25 +44,15 @@ class Row:
     time_high: int | None = None
 
 
-# How much work the reference may do before it gives up.
-#
-# The definitions are executed as they stand, so their cost can grow like 2^n. Nobody wants to wait for that without
-# knowing: every elementary step is counted, and above the limit the run ends with an error that names the way out.
-
-
 STEP_LIMIT = 5_000_000
 """Elementary steps (an event tried, an event of a binding copied, a predicate evaluated) of one evaluation."""
 
-WORLD_LIMIT = 200_000
-"""Possible worlds of one partition of a stream with imprecise time."""
-
 
 class StepBudget:
-    """Counts steps; the only thing in this room that changes."""
+    """Counts elementary steps, and ends the run above a limit: the cost of the definitions can grow like 2^n."""
 
-    def __init__(self, limit: int | None = None) -> None:
-        self.limit = STEP_LIMIT if limit is None else limit
-        self.spent = 0
+    def __init__(self) -> None:
+        self.limit, self.spent = STEP_LIMIT, 0
 
     def spend(self, steps: int = 1) -> None:
         self.spent += steps

@@ -15,20 +15,18 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 
 from trendloom.errors import DataError, option
-from trendloom.expr.nodes import Group, Total
+from trendloom.expr.nodes import Total
 from trendloom.logical.plan import Aggregation, Plan
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema
 from trendloom.pattern.algebra import atoms
-from trendloom.reference import stream as limits
 from trendloom.reference.matches import Binding, Search
-from trendloom.reference.results import Cell, Key, Placed, match_row
-from trendloom.reference.scalar import Leaf, evaluate
+from trendloom.reference.results import Cell, Placed, aggregate_row, binding_key, group_of, match_row
 from trendloom.reference.stream import (
     Bounds,
-    Row,
     Scalar,
     StepBudget,
     StreamEvent,
@@ -37,18 +35,20 @@ from trendloom.reference.stream import (
     read_event,
 )
 
-# When an event may have happened, and how likely: straight from the definition, one row at a time.
-#
-# From its bounds, or from its time and error, an event has an earliest and a latest time. Both are floored to the
-# grain; every multiple of the grain between them is a point. Points are equally likely unless the row says otherwise.
-
+WORLD_LIMIT = 200_000
+"""Possible worlds of one partition."""
 
 Points = Mapping[int, Fraction]
 """The possible times, in order, each with its probability, which is above zero."""
 
 
 def points_of(number: int, row: Mapping[str, object], schema: Schema) -> Points:
-    """The points of the event of a row."""
+    """The points of the event of a row, straight from the definition.
+
+    From its bounds, or from its time and error, an event has an earliest and a latest time. Both are floored to the
+    grain; every multiple of the grain between them is a point. Points are equally likely unless the row has their
+    probabilities.
+    """
     how = schema.imprecision
     assert how is not None
     earliest, latest = _between(number, row, schema) if schema.bounds is not None else _around(number, row, schema, how)
@@ -98,11 +98,6 @@ def _shares(number: int, given: object, points: int) -> list[Fraction]:
     return [value / sum(numbers) for value in numbers]
 
 
-# Expected values over the matches of imprecise time: each match counts as much as it is likely.
-#
-# The expected value of a sum is the sum of the expected values, whether or not matches depend on each other.
-
-
 @dataclass
 class Expectation:
     """The matches of one group and window with their confidences, and the probability that there is none at all."""
@@ -110,27 +105,12 @@ class Expectation:
     matches: list[tuple[Fraction, Binding]] = field(default_factory=list)
     none: Fraction = Fraction(1)
 
-    def add_partition(self, some_match: Fraction) -> None:
-        """Partitions are independent, so that none of them has a match is the product."""
-        self.none *= 1 - some_match
-
-
-def expected_row(plan: Plan, output: Aggregation, cell: Cell, found: Expectation) -> Placed:
-    """The row of one group and window."""
-    groups = dict(zip(plan.group_by, cell.partition, strict=True))
-
-    def read(leaf: Leaf) -> object:
-        if isinstance(leaf, Group):
-            return groups[leaf.column]
-        if not isinstance(leaf, Total):
-            raise TypeError(f"{leaf} has no meaning over all matches")
-        return _expected(leaf, found)
-
-    values = tuple(evaluate(value.expr, read) for value in output.values)
-    return Placed(cell.key, Row(cell.partition, cell.window, values=values))
-
 
 def _expected(leaf: Total, found: Expectation) -> Scalar:
+    """The expected value of an aggregate: each match counts as much as it is likely.
+
+    The expected value of a sum is the sum of the expected values, whether or not matches depend on each other.
+    """
     if leaf.function == "probability":
         return 1 - found.none
     if leaf.positions is None:
@@ -186,7 +166,7 @@ class FoundSignature:
 
 @dataclass
 class FoundInPartition:
-    """What all worlds of a partition give: the signatures, and how likely each window has a match at all."""
+    """The signatures in all worlds of a partition, and the probability of each window to have a match at all."""
 
     signatures: dict[Signature, FoundSignature]
     some_match: dict[Bounds | None, Fraction]
@@ -210,10 +190,9 @@ def evaluate_worlds(plan: Plan, rows: Sequence[Input], budget: StepBudget) -> li
 def _worlds(plan: Plan, rows: Sequence[Input], numbers: Sequence[int], points: Sequence[Points]) -> Iterator[World]:
     """Every choice of a point for each of these rows, with its probability."""
     size = math.prod(len(points[number]) for number in numbers)
-    if size > limits.WORLD_LIMIT:
+    if size > WORLD_LIMIT:
         raise DataError(
-            f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most "
-            f"{limits.WORLD_LIMIT}",
+            f"the intervals of a partition allow {size} worlds; the reference evaluator tries at most {WORLD_LIMIT}",
             hint=f"use {option('engine', 'local')}, or fewer events with shorter intervals",
         )
     choices = [
@@ -259,31 +238,24 @@ def _match_rows(
             time_low=signature.low,
             time_high=signature.high,
         )
-        yield Placed((*cell.key, signature.low, signature.high, *_signature_key(signature.binding, points)), row)
-
-
-def _signature_key(binding: Binding, points: Sequence[Points]) -> Key:
-    """The earliest times of all events, then their values, variables and positions: as precise matches are ordered."""
-    return (
-        tuple(min(points[event.row]) for event, _ in binding),
-        tuple(event.content for event, _ in binding),
-        tuple((atom.variable, atom.position) for _, atom in binding),
-        tuple(event.row for event, _ in binding),
-    )
+        earliest = tuple(min(points[event.row]) for event, _ in signature.binding)
+        key = (*cell.key, signature.low, signature.high, earliest, *binding_key(signature.binding)[3:])
+        yield Placed(key, row)
 
 
 def _aggregated(
     plan: Plan, output: Aggregation, found: Mapping[tuple[object, ...], FoundInPartition]
 ) -> Iterator[Placed]:
-    """Partitions that agree on the grouping attributes are one group; their events are independent."""
+    """The rows of all groups. Partitions are independent, so the probability that none has a match is the product."""
     groups: dict[Cell, Expectation] = {}
     for partition, some in found.items():
-        values = dict(zip(plan.partition, partition, strict=True))
-        group = tuple(values[name] for name in plan.group_by)
         for window, probability in some.some_match.items():
-            groups.setdefault(Cell(window, group), Expectation()).add_partition(probability)
+            expectation = groups.setdefault(group_of(plan, Cell(window, partition)), Expectation())
+            expectation.none *= 1 - probability
         for window, signature in _likely(plan, some):
-            groups[Cell(window, group)].matches.append((signature.confidence, signature.binding))
+            members = groups[group_of(plan, Cell(window, partition))].matches
+            members.append((signature.confidence, signature.binding))
     for cell, expectation in groups.items():
-        if expectation.matches:
-            yield expected_row(plan, output, cell, expectation)
+        row = aggregate_row(plan, output, cell, partial(_expected, found=expectation)) if expectation.matches else None
+        if row is not None:
+            yield row

@@ -23,14 +23,13 @@ import pyarrow.compute as pc
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array, in_one, narrow
-from trendloom.expr.decimals import as_doubles
+from trendloom.expr.decimals import as_doubles, decimals, from_text, to_text
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Expr, Group, Total
 from trendloom.expr.vectors import Vector, at_scale, from_arrow, is_true, kind_of, to_arrow
 from trendloom.kernels.columns.keys import encode_keys, one_key
 from trendloom.kernels.contract.aggregates import Amounts, Measure
 from trendloom.logical.plan import Aggregation, Plan, Value
-from trendloom.model.numbers import decimals, from_text, to_text
 from trendloom.model.schema import Kind
 from trendloom.planner.measures import measure_of, measures_of
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, exactly_named, time_array, total_type

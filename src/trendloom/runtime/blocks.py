@@ -16,18 +16,16 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.errors import DataError
-from trendloom.expr.arrays import Array
+from trendloom.expr.arrays import Array, in_slices, slices_of, taken
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Expr, of_any_event, walk
-from trendloom.expr.row_slices import in_slices, slices_of, taken
 from trendloom.expr.vectors import Vector, from_arrow, from_list, is_true
 from trendloom.io.events import ticks, without_nan
 from trendloom.io.intervals import intervals_of
 from trendloom.kernels.columns.block import WORD, Block, Standing, with_intervals
 from trendloom.kernels.columns.keys import Keys, code_short_texts, encode_keys, one_key
 from trendloom.kernels.columns.sort import distribute, order_ties, sorted_times, value_ranks
-from trendloom.logical.plan import Plan
-from trendloom.logical.workload import Attributes
+from trendloom.logical.plan import Attributes, Plan
 from trendloom.model.imprecision import Intervals
 from trendloom.model.schema import Kind, Schema
 from trendloom.planner.plan import EventFilter, Physical

@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from trendloom.errors import DataError, OptionError
 from trendloom.expr.arrays import Array
+from trendloom.expr.decimals import from_text
 from trendloom.frontend.tree import Query
 from trendloom.io.events import Events, prepare, ticks
 from trendloom.kernels.columns.block import WORD, Block
@@ -25,7 +26,6 @@ from trendloom.kernels.contract import Kernel
 from trendloom.kernels.contract.matches import Matches
 from trendloom.logical.bind import bind
 from trendloom.logical.plan import Plan
-from trendloom.model.numbers import from_text
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.optimizer.count_in_pattern import count_in_pattern

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from trendloom.errors import RunError, option
 from trendloom.expr.arrays import Array
+from trendloom.expr.decimals import exact_array, to_text
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Attribute, Constant
 from trendloom.expr.vectors import Vector, at_scale, to_arrow
@@ -19,19 +20,12 @@ from trendloom.kernels.columns.keys import Keys
 from trendloom.kernels.columns.sort import sort_by_key_and_time
 from trendloom.kernels.contract.matches import Matches, MatchValues, ResultColumn, binding_positions
 from trendloom.logical.plan import Plan, Projection, Value
-from trendloom.model.numbers import exact_array, to_text
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.model.time import Window
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream
-from trendloom.runtime.result_columns import (
-    EXACT_ON_SPARK,
-    added_type,
-    events_type,
-    time_array,
-    value_type,
-)
+from trendloom.runtime.result_columns import EXACT_ON_SPARK, added_type, events_type, time_array, value_type
 
 
 @dataclass(frozen=True, eq=False)

@@ -4,7 +4,7 @@ Compiled kernels release Python's lock, so threads run side by side over views o
 between threads unless time is: then the contract of live streams applies, and a thread receives what a step of a stream
 would that had come so far and was loaded there. Results leave in the order of the parts, whichever thread is
 done first, and only so many wait for those before them, so memory stays bounded. Batches of rows are made by threads in
-the same manner, a few ahead of the reader. Before all that columns are divided into slices (`expr.row_slices`).
+the same manner, a few ahead of the reader. Before all that columns are divided into slices (`expr.arrays`).
 
 Cost: that of the kernel over the parts; parts of time overlap by what a result can reach back.
 """
@@ -21,8 +21,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from trendloom.expr.arrays import Array
-from trendloom.expr.row_slices import in_context, side_by_side
+from trendloom.expr.arrays import Array, in_context, side_by_side
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract import Divisible, Expected, Failed, Kernel, OnProgress
 from trendloom.kernels.contract.aggregates import Totals

@@ -6,13 +6,11 @@ from collections.abc import Collection, Sequence
 
 from trendloom.errors import QueryError
 from trendloom.frontend.tree import Query
-from trendloom.logical.bind import bind
-from trendloom.logical.bind.nesting_limit import too_deep
+from trendloom.logical.bind import bind, too_deep
 from trendloom.logical.bind.workload import for_every_query
-from trendloom.logical.plan import Plan
+from trendloom.logical.plan import Plan, Workload
 from trendloom.logical.statistics import UNKNOWN, Statistics, StatisticsOf, nothing_known
-from trendloom.logical.workload import Workload
-from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.amounts import NO_LIMITS, Limits
 from trendloom.model.schema import Schema
 from trendloom.optimizer import CostedRule, Rule, optimize, optimize_workload
 from trendloom.planner.plan import Physical, choose

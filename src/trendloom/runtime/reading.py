@@ -10,11 +10,10 @@ import pyarrow as pa
 
 from trendloom.errors import OptionError, did_you_mean
 from trendloom.frontend.tql.parser import parse
-from trendloom.frontend.tree import Query, attributes_of
+from trendloom.frontend.tree import Event, Query, attributes_of, nodes_of
 from trendloom.io.events import Events, prepare
 from trendloom.io.parquet import ParquetFiles
 from trendloom.io.read import Opened, open_events
-from trendloom.logical.bind.patterns import events_of
 from trendloom.model.schema import Schema
 from trendloom.model.selection import Trends
 from trendloom.options import Options
@@ -36,7 +35,7 @@ def queries_of(text: str, name: str | None = None) -> tuple[Query, ...]:
 
 def for_queries(options: Options, queries: Sequence[Query]) -> Options:
     """The options with the types that the queries name, which reading the events depends on."""
-    named = dict.fromkeys(event.type for query in queries for event in events_of(query.pattern))
+    named = dict.fromkeys(event.type for query in queries for event in nodes_of(query.pattern, Event))
     return replace(options, query_types=tuple(named))
 
 

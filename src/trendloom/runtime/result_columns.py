@@ -14,14 +14,14 @@ from pyarrow import types
 
 from trendloom.errors import DataError, OptionError, option
 from trendloom.expr.arrays import Array
+from trendloom.expr.decimals import DECIMALS
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Total
 from trendloom.io.write import EXACT, is_exact_text
 from trendloom.kernels.contract.matches import ResultColumn
 from trendloom.logical.plan import Aggregation, Plan, Value
-from trendloom.model.numbers import DECIMALS
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.planner.plan import Physical
 
 VAR = "var"

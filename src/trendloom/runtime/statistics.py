@@ -24,9 +24,8 @@ from trendloom.kernels.columns.block import Block
 from trendloom.kernels.columns.comparisons import tests_hold
 from trendloom.kernels.columns.keys import encode_keys
 from trendloom.logical.display import show_component, show_expression
-from trendloom.logical.plan import Plan, Projection
+from trendloom.logical.plan import Attributes, Plan, Projection
 from trendloom.logical.statistics import KeySpread, Origin, Statistics, StatisticsOf
-from trendloom.logical.workload import Attributes
 from trendloom.model.schema import Kind, Schema
 from trendloom.optimizer import optimize
 from trendloom.optimizer.count_in_pattern import count_in_pattern

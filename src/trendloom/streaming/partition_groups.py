@@ -26,8 +26,8 @@ import pyarrow as pa
 
 from trendloom.errors import StateError
 from trendloom.kernels.contract import Failed, Kernel
+from trendloom.logical.plan import Attributes, Workload
 from trendloom.logical.statistics import StatisticsOf, nothing_known
-from trendloom.logical.workload import Attributes, Workload
 from trendloom.model.amounts import show_names
 from trendloom.model.schema import Schema
 from trendloom.optimizer.share_scan import find_key_sets

@@ -14,9 +14,8 @@ from typing import Any, Self
 import pyarrow.fs as fs
 
 from trendloom.io.files import place
-from trendloom.logical.plan import Plan
+from trendloom.logical.plan import Attributes, Plan
 from trendloom.logical.statistics import UNKNOWN, KeySpread, Origin, Statistics
-from trendloom.logical.workload import Attributes
 from trendloom.optimizer import optimize
 from trendloom.pattern.algebra import atoms
 

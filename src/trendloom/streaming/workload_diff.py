@@ -17,7 +17,7 @@ from trendloom.frontend.tql.parser import parse_blocks
 from trendloom.frontend.tql.printer import write
 from trendloom.frontend.tree import Query
 from trendloom.model.schema import Schema
-from trendloom.model.zone import zone_named
+from trendloom.model.time import zone_named
 from trendloom.streaming.streaming_query import StreamingQuery
 
 Queries = tuple[Query, ...]

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.errors import DataError
-from trendloom.expr import row_slices as slices
+from trendloom.expr import arrays
 from trendloom.expr.decimals import as_decimal
 from trendloom.expr.vectors import Vector, constant, from_arrow, from_list, is_true, kind_of, nothing, to_arrow, unify
 from trendloom.model.schema import Kind
@@ -187,7 +187,7 @@ def test_take_minus_one_is_null() -> None:
 
 def test_constants_have_length_one_and_stretch() -> None:
     assert constant(2**70, Kind.INT).broadcast(2).to_list() == [2**70, 2**70]
-    assert constant("a", Kind.STRING, 3).to_list() == ["a", "a", "a"]
+    assert constant("a", Kind.STRING).broadcast(3).to_list() == ["a", "a", "a"]
     assert constant(3, Kind.FLOAT).to_list() == [3.0]
     assert constant(None, Kind.STRING).to_list() == [None]
     assert constant(True, Kind.BOOL).broadcast(0).to_list() == []
@@ -257,7 +257,7 @@ def test_vectors_know_their_length() -> None:
 @pytest.mark.parametrize("type_", TEXTS, ids=str)
 @pytest.mark.parametrize("threads", [1, 2, 3])
 def test_threads_read_texts_as_one_does(type_: pa.DataType, threads: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slices, "LEAST", 1)
+    monkeypatch.setattr(arrays, "LEAST_SLICE", 1)
     for texts in (["b", None, "a", "é", "b", ""], [None, None, "b"], ["c"], [None, "z", None, "y"]):
         for column in (pa.array(texts, type_), pa.chunked_array([texts[:1], texts[1:]], type_)):
             vector = from_arrow(column, Kind.STRING, threads)

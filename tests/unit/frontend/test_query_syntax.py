@@ -9,7 +9,7 @@ from fractions import Fraction
 import pytest
 
 from trendloom.errors import Span
-from trendloom.frontend.tql.parser import attribute_span, parse, parse_expression, parse_query
+from trendloom.frontend.tql.parser import parse, parse_expression, parse_query
 from trendloom.frontend.tql.printer import write
 from trendloom.frontend.tree import (
     Binary,
@@ -261,7 +261,7 @@ def test_the_place_of_a_node() -> None:
 def test_the_place_of_an_attribute(text: str, span: Span | None) -> None:
     reference = parse_expression(text)
     assert isinstance(reference, Reference)
-    assert attribute_span(reference, text) == span
+    assert reference.attribute_span == span
 
 
 def test_a_byte_order_mark_is_ignored() -> None:

@@ -15,7 +15,7 @@ from trendloom.errors import OptionError
 from trendloom.io.events import prepare
 from trendloom.io.read import open_events
 from trendloom.io.timestamps import in_zone, local_times
-from trendloom.model.zone import zone_named
+from trendloom.model.time import zone_named
 
 PARIS = "Europe/Paris"
 TWICE = dt.datetime(2024, 10, 27, 2, 30)  # clocks show it twice

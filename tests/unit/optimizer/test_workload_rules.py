@@ -8,7 +8,7 @@ from tests.refused_pattern import PASSED_IN_MANY_WAYS, TOLD
 
 import trendloom as tl
 from trendloom.errors import PlanError
-from trendloom.logical.workload import KeySet
+from trendloom.logical.plan import KeySet
 from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned

@@ -16,7 +16,7 @@ from tests.property.amounts import amount, rounds, thorough
 import trendloom as tl
 from trendloom.engines.local import stream_of
 from trendloom.errors import RunError
-from trendloom.expr import row_slices as slices
+from trendloom.expr import arrays
 from trendloom.io.events import prepare
 from trendloom.logical.bind import bind
 from trendloom.options import Options
@@ -62,7 +62,7 @@ def events(seed: int, keys: int, count: int = 120, span: int = 90) -> pa.Table:
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cores, "LEAST", 1)
     monkeypatch.setattr(cores, "OVERLAP", 0)
-    monkeypatch.setattr(slices, "LEAST", 1)
+    monkeypatch.setattr(arrays, "LEAST_SLICE", 1)
 
 
 @pytest.mark.filterwarnings("ignore::UserWarning")
@@ -111,7 +111,7 @@ def for_many_rows() -> Any:
     """What many rows are handled with, in batches of two; interpreted, as threads share what they write."""
     with pytest.MonkeyPatch.context() as patch:
         for room, name, value in (
-            (cores, "LEAST", 1), (cores, "OVERLAP", 0), (cores, "WAITING", 3), (slices, "LEAST", 1),
+            (cores, "LEAST", 1), (cores, "OVERLAP", 0), (cores, "WAITING", 3), (arrays, "LEAST_SLICE", 1),
             (giving, "BATCH", 2), (rows, "MANY", 0),
         ):  # fmt: skip
             patch.setattr(room, name, value)

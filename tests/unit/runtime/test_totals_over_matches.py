@@ -11,11 +11,11 @@ import pytest
 
 import trendloom as tl
 from trendloom.errors import RunError
+from trendloom.expr.decimals import from_text, to_text
 from trendloom.frontend.tql.parser import parse_query
 from trendloom.io.events import prepare
 from trendloom.kernels.match.expansion import enumerate_matches
 from trendloom.logical.bind import bind
-from trendloom.model.numbers import from_text, to_text
 from trendloom.planner.measures import measures_of
 from trendloom.runtime.aggregates import merge_partials
 from trendloom.runtime.blocks import Stream, build_block

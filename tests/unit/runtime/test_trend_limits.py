@@ -203,7 +203,7 @@ from test_trend_limits import COMPLETE, chain_of_choices
 from trendloom.engines.measured_run import measure
 from trendloom.options import Options
 from trendloom.runtime.reading import load, queries_of
-from trendloom.model.limits import Limits
+from trendloom.model.amounts import Limits
 from trendloom.runtime.planning import plan_query
 from trendloom.logical.bind import bind
 

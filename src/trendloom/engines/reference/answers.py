@@ -10,12 +10,12 @@ import pyarrow as pa
 
 from trendloom.engines.answers import Answer, Watch
 from trendloom.errors import QueryWarning
+from trendloom.expr.decimals import exact_array
 from trendloom.expr.vectors import from_arrow, from_list, to_arrow
 from trendloom.frontend.tree import Query
 from trendloom.io.events import Events
 from trendloom.logical.bind import bind_workload
 from trendloom.logical.plan import RANK, SCORE, Aggregation, Plan, Ranking, Value
-from trendloom.model.numbers import exact_array
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 from trendloom.options import Options

@@ -68,7 +68,7 @@ from trendloom.errors import OptionError, RunError
 from trendloom.frontend.tree import Query
 from trendloom.io.events import prepare
 from trendloom.model.schema import Schema
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.options import Options
 from trendloom.planner.workload import PhysicalWorkload
 from trendloom.runtime.planning import planned, planned_together

@@ -33,7 +33,7 @@ from trendloom.io.timestamps import ISO_CLOCK, ISO_ZONE
 from trendloom.logical.plan import Plan
 from trendloom.model.imprecision import Imprecision
 from trendloom.model.schema import Kind, Schema
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.pattern.algebra import atoms
 
 COMPARE = {"=": eq, "!=": ne, "<": lt, "<=": le, ">": gt, ">=": ge}

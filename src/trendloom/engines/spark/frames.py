@@ -46,7 +46,7 @@ from trendloom.io.timestamps import (
     doubt_of_unit,
 )
 from trendloom.model.schema import Column, Kind, Schema
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.runtime.reading import load, opened
 
 if TYPE_CHECKING:

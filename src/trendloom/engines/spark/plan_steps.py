@@ -12,8 +12,7 @@ from enum import Enum
 
 from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.logical.display import Branch
-from trendloom.logical.plan import Plan
-from trendloom.logical.workload import KeySet
+from trendloom.logical.plan import KeySet, Plan
 from trendloom.options import Options
 from trendloom.planner.display import numbered, scanned
 from trendloom.planner.live import describe_live

@@ -25,7 +25,7 @@ from trendloom.model.time import TimeAxis, Window
 from trendloom.runtime import task
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.limits import with_memory
-from trendloom.runtime.result_builder import Arranged
+from trendloom.runtime.match_rows import Arranged
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame

@@ -34,8 +34,7 @@ from trendloom.engines.spark.tasks import (
     task_number,
     unpacked,
 )
-from trendloom.logical.plan import Plan
-from trendloom.logical.workload import Attributes, KeySet, Workload
+from trendloom.logical.plan import Attributes, KeySet, Plan, Workload
 from trendloom.planner.plan import Physical
 from trendloom.planner.workload import PhysicalWorkload, QueryGroup
 from trendloom.runtime.blocks import Shared, stream_of_table

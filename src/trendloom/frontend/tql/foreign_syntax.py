@@ -1,19 +1,22 @@
-"""What people write by habit, from SQL, MATCH_RECOGNIZE, Esper, Flink and KSQL, and what to write here instead.
+"""Phrases and functions of SQL, MATCH_RECOGNIZE, Esper, Flink and KSQL, and what to write here instead.
 
-A habit is a phrase. It is looked for only at the place where the parser has given up, so none of its words is reserved:
-a type may be named Every. The hint is the text to write, with the names that stand in the query. Cost: a few words are
-compared, once per failure.
+A phrase is looked for only at the place where the parser has given up, so none of its words is reserved: a type may be
+named Every. The hint is the text to write, with the names that stand in the query. Cost: a few words are compared, once
+per failure.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
-from trendloom.errors import ParseError, option
+from trendloom.errors import ParseError, did_you_mean, option
+from trendloom.frontend import tree
 from trendloom.frontend.source import Lexeme
+from trendloom.frontend.tql.keywords import write_name
 from trendloom.frontend.tql.parse_failure import Failure, is_clause
+from trendloom.frontend.tql.printer import write_expression
 
 Advice = tuple[str, str]
 """What is wrong, and what to write."""
@@ -70,27 +73,25 @@ class Phrase:
         return any(lexeme.kind == "word" and lexeme.text.upper() == word for lexeme in self.failure.lexemes)
 
 
-def habit(failure: Failure) -> ParseError | None:
-    """The error for a phrase of another language at or right before the place of the failure."""
-    recognize = next((one for one in failure.lexemes if one.text.upper() == "MATCH_RECOGNIZE"), None)
-    if recognize is not None:
-        return failure.error(
-            "MATCH_RECOGNIZE is a query by itself here",
-            "PATTERN SEQ(A a, B+ b[]) WHERE [key] AND ... RETURN ... WITHIN 1 h: PARTITION BY is [key], DEFINE is "
-            "WHERE, MEASURES is RETURN, and A and B are types of events",
-            recognize,
-        )
+def foreign_phrases(failure: Failure) -> Iterator[ParseError]:
+    """The errors for phrases of other languages at or right before the place of the failure."""
+    for lexeme in failure.lexemes:
+        if lexeme.text.upper() == "MATCH_RECOGNIZE":
+            yield failure.error(
+                "MATCH_RECOGNIZE is a query by itself here",
+                "PATTERN SEQ(A a, B+ b[]) WHERE [key] AND ... RETURN ... WITHIN 1 h: PARTITION BY is [key], DEFINE is "
+                "WHERE, MEASURES is RETURN, and A and B are types of events",
+                lexeme,
+            )
     for number in range(max(0, failure.number - 3), failure.number + 1):
         for phrase, advise in _PHRASES.items():
             words = phrase.split()
-            if failure.number > number + len(words) + 1:
-                continue
-            if [failure.word(number + step) for step in range(len(words))] != words:
-                continue
-            advice = advise(Phrase(failure, number)) if callable(advise) else advise
-            if advice is not None:
-                return failure.error(*advice, at=failure.lexemes[number])
-    return None
+            if failure.number <= number + len(words) + 1 and all(
+                failure.word(number + step) == word for step, word in enumerate(words)
+            ):
+                advice = advise(Phrase(failure, number)) if callable(advise) else advise
+                if advice is not None:
+                    yield failure.error(*advice, at=failure.lexemes[number])
 
 
 # --------------------------------------------------------------------------------------- MATCH_RECOGNIZE and SQL
@@ -317,9 +318,10 @@ _PHRASES: dict[str, Advice | Callable[[Phrase], Advice | None]] = {
 }
 
 
-# Small pieces of other languages, written in ours, for hints: `LAST(b.x)` is `b[last].x`, `a=A` is `A a`.
+# --------------------------------------------------------------------------------------------- translations
 #
-# Works on text, without parsing it: what it does not recognise it leaves as it is, since a person reads the result.
+# Small pieces of other languages, written in ours, for hints: `LAST(b.x)` is `b[last].x`, `a=A` is `A a`. They work on
+# text, without parsing it; what they do not recognise is left as it is, since a person reads the result.
 
 
 _OF = r"\(\s*(\w+)\s*(?:\)\s*\.\s*(\w+)|\.\s*(\w+)\s*(?:,\s*1\s*)?\))"
@@ -350,7 +352,7 @@ def definitions(text: str) -> list[str]:
 
 
 def components(lexemes: Sequence[Lexeme]) -> str | None:
-    """Esper's `every a=A -> b=B` as SEQ(A a, B b); None where it says more than that."""
+    """Esper's `every a=A -> b=B` as SEQ(A a, B b); None where it has other parts."""
     text = " ".join(lexeme.text for lexeme in lexemes).strip("[] ")
     parts = [part.strip() for part in re.sub(r"- >", "->", text).split("->")]
     found = []
@@ -361,3 +363,43 @@ def components(lexemes: Sequence[Lexeme]) -> str | None:
         type_, variable = (plain[2], plain[1]) if plain[1] else (plain[3], plain[4])
         found.append(f"{type_} {variable}" if variable else type_)
     return found[0] if len(found) == 1 else f"SEQ({', '.join(found)})"
+
+
+# ------------------------------------------------------------------------------------------------ functions
+#
+# PREV, LAST, MEDIAN or NOW are not functions here, but most can be written otherwise.
+
+
+_FUNCTIONS = {
+    "prev previous lag": "write {variable}[i-1].{attribute}, and {variable}[i].{attribute} for the event after it",
+    "lead following": "write NEXT({variable}).{attribute}",
+    "first first_value": "write {variable}[first].{attribute}",
+    "last last_value": "write {variable}[last].{attribute}",
+    "mean average": "write avg({variable}[].{attribute}) of one match, or AVG({variable}.{attribute}) over all matches",
+    "median mode percentile percentile_cont percentile_disc approx_percentile quantile std stdev stddev stddev_pop "
+    "stddev_samp var variance var_pop var_samp corr listagg array_agg collect_list string_agg count_distinct":
+        "there is count, min, max, sum and avg, as in avg({variable}[].{attribute}); for others, RETURN TRENDS and "
+        "compute them from the events",
+    "now current_timestamp current_date today getdate sysdate localtimestamp":
+        "write a time as text, '2024-01-31 12:00:00': a query gives the same whenever it is run",
+    "datediff timestampdiff date_diff timestamp_diff age": "subtract: b.time - a.time < 5 min",
+    "match_number classifier":
+        "RETURN TRENDS: every row is a match, and its events carry their variable in var",
+}  # fmt: skip
+_OF_FUNCTION = {name: hint for names, hint in _FUNCTIONS.items() for name in names.split()}
+_ATTRIBUTES = frozenset({"same", "equal", "equals", "partition", "partition_by", "key"})
+
+
+def hint_for(call: tree.Call, functions: tuple[str, ...]) -> str | None:
+    """The hint for an unknown function."""
+    first = call.arguments[0] if call.arguments else None
+    if call.name in _ATTRIBUTES and isinstance(first, tree.Name):
+        return f"write [{write_name(first.name, reserved_allowed=True)}]"
+    if call.name not in _OF_FUNCTION:
+        return did_you_mean(call.name, functions)
+    variable, attribute = "b", "x"
+    if isinstance(first, tree.Reference):
+        variable, attribute = write_name(first.variable), write_name(first.attribute or "x", reserved_allowed=True)
+    elif isinstance(first, tree.Name):
+        variable = write_expression(first)
+    return _OF_FUNCTION[call.name].format(variable=variable, attribute=attribute)

@@ -1,4 +1,4 @@
-"""The words of the language: which are reserved, which clauses there are, and how a name is written.
+"""The words of the language: which are reserved, the clauses, and how names and strings are written.
 
 Reserved words cannot be types or variables unless they stand in backquotes; functions, units, `first`, `last`, `i` and
 `MERGE` are ordinary names that mean something in their places only.
@@ -57,6 +57,11 @@ def write_name(name: str, *, reserved_allowed: bool = False) -> str:
     if _PLAIN.fullmatch(name) and (reserved_allowed or not is_reserved(name)):
         return name
     return "`" + name.replace("`", "``") + "`"
+
+
+def write_string(text: str) -> str:
+    """A text in single quotes."""
+    return "'" + text.replace("'", "''") + "'"
 
 
 def closest_clause(word: str) -> str | None:

@@ -1,4 +1,4 @@
-"""Where a parse failed: the words around the place, what could have stood there, and an error that points at it.
+"""Where a parse failed: the words around the place, what was expected there, and an error that points at it.
 
 Everything is read from a rough scan of the text, so nothing here can fail in its turn.
 """
@@ -12,8 +12,10 @@ from trendloom.errors import ParseError
 from trendloom.frontend.source import Lexeme, SourceText
 from trendloom.frontend.tql.keywords import CLAUSES
 
+CLOSING = {"(": ")", "[": "]", "{": "}"}
+_CLAUSE_WORDS = {clause.split()[0] for clause in CLAUSES} | {"SLIDE", "LIMIT", "QUERY"}
 _GROUPS = [
-    # the words for a group, the terminals that show that it is meant, further terminals that the words stand for
+    # the words for a group, the terminals that must all be accepted for it, further terminals that belong to it
     ("a pattern", "SEQ NAME", "QUOTED LPAR EXISTS NOT BANG TILDE OR AND"),
     (
         "a value",
@@ -57,7 +59,7 @@ def expectation(accepted: frozenset[str], *, clause: str) -> str:
     """The accepted terminals in words; in WHERE and HAVING a value is called a condition, and QUERY has a name."""
     rest = set(accepted)
     if "PATTERN" not in rest:
-        rest.discard("WITHIN")  # of an operand: rarely what somebody meant inside brackets
+        rest.discard("WITHIN")  # of an operand: rarely meant inside brackets
     words = ["AND"] if "AND" in rest and not {"OR", "SEQ"} & rest else []
     for name, shown_by, others in _GROUPS:
         if rest.issuperset(shown_by.split()):
@@ -69,10 +71,6 @@ def expectation(accepted: frozenset[str], *, clause: str) -> str:
 
 def _joined(words: list[str]) -> str:
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
-
-
-CLOSING = {"(": ")", "[": "]", "{": "}"}
-_CLAUSE_WORDS = {clause.split()[0] for clause in CLAUSES} | {"SLIDE", "LIMIT", "QUERY"}
 
 
 @dataclass(frozen=True)
@@ -87,6 +85,12 @@ class Failure:
     @property
     def found(self) -> Lexeme:
         return self.lexemes[self.number]
+
+    @property
+    def touching(self) -> str:
+        """The lexeme at the failure, together with the next one if no space is between them: `&&`, `::`."""
+        after = self.after()
+        return self.found.text + after.text if self.found.end == after.start else self.found.text
 
     def before(self, distance: int = 1) -> Lexeme:
         """An earlier lexeme; an empty one where there is none."""
@@ -105,6 +109,11 @@ class Failure:
         """The brackets that are open at the failure, outermost first."""
         return unclosed(self.lexemes[: self.number])
 
+    @property
+    def opened(self) -> int:
+        """The number of the innermost open bracket; -1: there is none."""
+        return self.lexemes.index(self.open[-1]) if self.open else -1
+
     @cached_property
     def clause(self) -> str:
         """The first word of the clause in which the failure lies."""
@@ -114,6 +123,14 @@ class Failure:
     @cached_property
     def expected(self) -> str:
         return expectation(self.accepted, clause=self.clause)
+
+    def first(self, start: int, text: str, default: int) -> int:
+        """The number of the first lexeme of a text from `start` on."""
+        return next((n for n in range(start, len(self.lexemes)) if self.lexemes[n].text == text), default)
+
+    def last(self, word: str) -> int:
+        """The number of the last lexeme that is a word, up to the failure; there must be one."""
+        return next(n for n in range(self.number, -1, -1) if self.word(n) == word)
 
     def text(self, first: int, end: int) -> str:
         """What is written from one lexeme up to another, on one line."""

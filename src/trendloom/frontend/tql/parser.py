@@ -1,8 +1,8 @@
-"""Text to syntax tree: the doors of the language.
+"""Text to syntax tree: the entry points of the language.
 
 The grammar is compiled at the first parse and kept (about a tenth of a second, once); importing this module does not
-even load Lark. Trees are frozen, so those of the last texts are kept, too: a workbench, a stream and a test ask for the
-same ones again and again. A text that is not a query goes to `diagnosis`, which says why.
+even load Lark. Trees are frozen, so those of the last texts are kept, too: a workbench, a stream and a test parse the
+same ones again and again. `syntax_errors` explains why a text is not a query.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any, cast
 
 from trendloom.errors import OptionError, ParseError
-from trendloom.frontend.source import SourceText, attribute_span
+from trendloom.frontend.source import SourceText
 from trendloom.frontend.tql.keywords import RESERVED
 from trendloom.frontend.tree import Expression, Pattern, Query
 
@@ -25,7 +25,22 @@ if TYPE_CHECKING:
     from lark import Lark
 
 
-__all__ = ["attribute_span", "parse", "parse_expression", "parse_pattern", "parse_query"]
+_HEAD = re.compile(r"\bQUERY\s+(?:[^\W\d]\w*|`(?:[^`]|``)+`)\s*:", re.IGNORECASE)
+_HIDDEN = re.compile(r"--[^\r\n]*|'(?:[^'\r\n]|'')*'")
+"""Comments and strings, in which nothing begins."""
+
+
+@dataclass(frozen=True)
+class ParsedText:
+    """The queries of a text that parse, and what is wrong with the others."""
+
+    queries: tuple[Query, ...]
+    errors: tuple[ParseError, ...] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the text is a workload as it stands."""
+        return not self.errors
 
 
 def parse(text: str) -> tuple[Query, ...]:
@@ -69,7 +84,8 @@ def _parse(text: str, start: str) -> Any:
     except UnexpectedInput as failure:
         raise explain(_grammar(), start, source, failure) from None
     except RecursionError:
-        raise _too_deep(source) from None
+        message = "The query is nested too deeply to be read"
+        raise ParseError(message, source.span(0, 1), text=source.text) from None
 
 
 def _no_text(given: object) -> OptionError:
@@ -79,10 +95,6 @@ def _no_text(given: object) -> OptionError:
     elif isinstance(given, Iterable) and not isinstance(given, bytes):
         hint = "several queries are one text: QUERY first: ... QUERY second: ..."
     return OptionError(f"a query must be text, not of type {type(given).__name__}", hint=hint)
-
-
-def _too_deep(source: SourceText) -> ParseError:
-    return ParseError("The query is nested too deeply to be read", source.span(0, 1), text=source.text)
 
 
 @cache
@@ -99,28 +111,10 @@ def _grammar() -> Lark:
     )
 
 
-# The queries of a text one by one, where the text as a whole does not parse: one bad query spoils no other.
+# --------------------------------------------------------------------------------------------- query by query
 #
 # A block begins with `QUERY name:` and ends where the next one begins. Each is parsed by itself, at its place in the
-# text, so that errors show the right line.
-
-
-HEAD = re.compile(r"\bQUERY\s+(?:[^\W\d]\w*|`(?:[^`]|``)+`)\s*:", re.IGNORECASE)
-HIDDEN = re.compile(r"--[^\r\n]*|'(?:[^'\r\n]|'')*'")
-"""Comments and strings, in which nothing begins."""
-
-
-@dataclass(frozen=True)
-class ParsedText:
-    """The queries of a text that can be had, and what is wrong with the others."""
-
-    queries: tuple[Query, ...]
-    errors: tuple[ParseError, ...] = ()
-
-    @property
-    def whole(self) -> bool:
-        """Whether the text is a workload as it stands."""
-        return not self.errors
+# text, so that errors show the right line and one bad query spoils no other.
 
 
 def parse_blocks(text: str) -> ParsedText:
@@ -149,8 +143,8 @@ def _one_by_one(blocks: list[str], whole: ParseError) -> ParsedText:
 
 def _blocks(text: str) -> list[str]:
     """The text of each query, with as many empty lines and blanks before it as it takes to keep it in its place."""
-    shown = HIDDEN.sub(lambda hidden: " " * len(hidden.group()), text)
-    begins = [head.start() for head in HEAD.finditer(shown)]
+    shown = _HIDDEN.sub(lambda hidden: " " * len(hidden.group()), text)
+    begins = [head.start() for head in _HEAD.finditer(shown)]
     if not begins or shown[: begins[0]].strip("\ufeff \t\r\n"):
         return []
     return [re.sub(r"[^\r\n]", " ", text[:begin]) + text[begin:end] for begin, end in pairwise([*begins, len(text)])]

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from math import gcd
 
 from trendloom.frontend import tree
-from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name
+from trendloom.frontend.tql.keywords import AGGREGATES, PROBABILITY, write_name, write_string
 from trendloom.frontend.tree import Index
 from trendloom.model.selection import Semantics, Trends
 
-# How tightly an expression binds; an operand that binds less than its place asks for stands in brackets.
+# How tightly an expression binds; an operand that binds less than its place requires stands in brackets.
 _OR, _AND, _NOT, _COMPARE, _SUM, _PRODUCT, _MINUS, _ATOM = range(8)
 
 _ARITHMETIC = {"+": _SUM, "-": _SUM, "*": _PRODUCT, "/": _PRODUCT, "%": _PRODUCT}
@@ -39,7 +38,8 @@ def _write_query(query: tree.Query) -> str:
 def _clauses(query: tree.Query) -> Iterable[str]:
     """The clauses in the order of the language's description; defaults are left out."""
     if query.returns is not Trends.ALL:
-        yield "RETURN " + _returns(query.returns)
+        returns = query.returns
+        yield "RETURN " + (returns.value if isinstance(returns, Trends) else ", ".join(map(_item, returns)))
     yield "PATTERN " + write_pattern(query.pattern)
     if query.semantics is not Semantics.ANY:
         yield "SEMANTICS " + query.semantics.value
@@ -58,10 +58,6 @@ def _clauses(query: tree.Query) -> Iterable[str]:
         yield f"CONFIDENCE >= {_decimal(query.confidence)}"
 
 
-def _returns(returns: Trends | tuple[tree.Item, ...]) -> str:
-    return returns.value if isinstance(returns, Trends) else ", ".join(_item(item) for item in returns)
-
-
 def _item(item: tree.Item) -> str:
     text = write_expression(item.expression)
     return text if item.alias is None else f"{text} AS {write_name(item.alias, reserved_allowed=True)}"
@@ -73,27 +69,20 @@ def write_length(length: tree.Length | tree.DurationLiteral) -> str:
 
 
 def _rank(rank: tree.RankBy) -> str:
+    preference = _expressions(rank.preferences)
     if isinstance(rank.preference, tree.Merge):
-        preferences = ", ".join(write_expression(preference) for preference in rank.preference.preferences)
-        preference = f"MERGE({rank.preference.function}, {preferences})"
-    else:
-        preference = write_expression(rank.preference)
+        preference = f"MERGE({rank.preference.function}, {preference})"
     direction, overall = " DESC" if rank.descending else "", " OVERALL" if rank.overall else ""
     return f"RANK BY {preference}{direction} LIMIT {rank.limit}{overall}"
 
 
 def _decimal(value: Fraction) -> str:
     """An exact decimal. Only numbers that somebody could have written have one."""
-    rest, digits = value.denominator, 0
-    while rest > 1:
-        shrunk = rest // gcd(rest, 10)
-        if shrunk == rest:
-            raise ValueError(f"{value} has no finite decimal text")
-        rest, digits = shrunk, digits + 1
-    if digits == 0:
-        return str(value.numerator)
+    digits = next((n for n in range(value.denominator.bit_length()) if 10**n % value.denominator == 0), None)
+    if digits is None:
+        raise ValueError(f"{value} has no finite decimal text")
     text = str((value * 10**digits).numerator).rjust(digits + 1, "0")
-    return f"{text[:-digits]}.{text[-digits:]}"
+    return f"{text[:-digits]}.{text[-digits:]}" if digits else text
 
 
 # ---------------------------------------------------------------------------------------------- patterns
@@ -104,12 +93,8 @@ def write_pattern(pattern: tree.Pattern) -> str:
     match pattern:
         case tree.Event():
             return _event(pattern)
-        case tree.Seq(parts):
-            return f"SEQ({_patterns(parts)})"
-        case tree.Or(parts):
-            return f"OR({_patterns(parts)})"
-        case tree.And(parts):
-            return f"AND({_patterns(parts)})"
+        case tree.Seq(parts) | tree.Or(parts) | tree.And(parts):
+            return f"{type(pattern).__name__.upper()}({', '.join(_operand(part) for part in parts)})"
         case tree.Not(inner):
             return f"NOT {write_pattern(inner)}"
         case tree.Exists(variable, inner):
@@ -119,10 +104,6 @@ def write_pattern(pattern: tree.Pattern) -> str:
             return (f"({text})" if isinstance(inner, tree.Not) else text) + _repetition(pattern)
         case tree.OperandWithin():
             return f"({_operand(pattern)})"
-
-
-def _patterns(parts: Iterable[tree.Pattern]) -> str:
-    return ", ".join(_operand(part) for part in parts)
 
 
 def _operand(pattern: tree.Pattern) -> str:
@@ -154,7 +135,7 @@ def write_expression(expression: tree.Expression) -> str:
 
 
 def _write(expression: tree.Expression, place: int) -> str:
-    """The text of an operand whose place asks for a binding at least as tight as `place`."""
+    """The text of an operand whose place requires a binding at least as tight as `place`."""
     text, binding = _text(expression)
     return text if binding >= place else f"({text})"
 
@@ -165,8 +146,12 @@ def _text(expression: tree.Expression) -> tuple[str, int]:
         case tree.Logical(operator, operands):
             binding = _AND if operator == "and" else _OR
             return f" {operator.upper()} ".join(_write(operand, binding + 1) for operand in operands), binding
-        case tree.Unary():
-            return _unary(expression)
+        case tree.Unary("-", operand):
+            return f"-{_write(operand, _ATOM)}", _MINUS  # `--` opens a comment: a minus under a minus is bracketed
+        case tree.Unary(_, operand):
+            if isinstance(operand, tree.In | tree.Between | tree.Like):
+                return _test(operand, "NOT "), _COMPARE
+            return f"NOT {_write(operand, _NOT)}", _NOT
         case tree.Binary(operator, left, right):
             # Comparisons do not chain, so both sides bind tighter; arithmetic groups to the left.
             binding = _ARITHMETIC.get(operator, _COMPARE)
@@ -181,16 +166,6 @@ def _text(expression: tree.Expression) -> tuple[str, int]:
             return _atom(expression), _ATOM
 
 
-def _unary(unary: tree.Unary) -> tuple[str, int]:
-    operand = unary.operand
-    if unary.operator == "-":
-        # `--` opens a comment, so a minus under a minus is bracketed.
-        return f"-{_write(operand, _ATOM)}", _MINUS
-    if isinstance(operand, tree.In | tree.Between | tree.Like):
-        return _test(operand, "NOT "), _COMPARE
-    return f"NOT {_write(operand, _NOT)}", _NOT
-
-
 def _test(test: tree.In | tree.Between | tree.Like, negation: str) -> str:
     operand = _write(test.operand, _SUM)
     match test:
@@ -199,7 +174,7 @@ def _test(test: tree.In | tree.Between | tree.Like, negation: str) -> str:
         case tree.Between(_, low, high):
             return f"{operand} {negation}BETWEEN {_write(low, _SUM)} AND {_write(high, _SUM)}"
         case tree.Like(_, pattern):
-            return f"{operand} {negation}LIKE {_string(pattern)}"
+            return f"{operand} {negation}LIKE {write_string(pattern)}"
 
 
 def _atom(expression: tree.Expression) -> str:
@@ -227,24 +202,15 @@ def _literal(value: int | Decimal | str | bool) -> str:
         return str(value).upper()
     if isinstance(value, Decimal):
         return repr(float(value)) if Decimal(repr(float(value))) == value else str(value)
-    return _string(value) if isinstance(value, str) else repr(value)
-
-
-def _string(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+    return write_string(value) if isinstance(value, str) else repr(value)
 
 
 def _reference(reference: tree.Reference) -> str:
-    variable = write_name(reference.variable)
-    match reference.index:
-        case Index.EACH:
-            text = variable
-        case Index.NEXT:
-            text = f"NEXT({variable})"
-        case Index.ALL:
-            text = f"{variable}[]"
-        case index:
-            text = f"{variable}[{index.value}]"
+    text = write_name(reference.variable)
+    if reference.index is Index.NEXT:
+        text = f"NEXT({text})"
+    elif reference.index is not Index.EACH:
+        text += "[]" if reference.index is Index.ALL else f"[{reference.index.value}]"
     return text if reference.attribute is None else f"{text}.{write_name(reference.attribute, reserved_allowed=True)}"
 
 

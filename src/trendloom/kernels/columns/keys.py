@@ -17,7 +17,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from trendloom.expr.row_slices import in_slices, side_by_side, slices_of
+from trendloom.expr.arrays import in_slices, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.columns.sort import sort_by_key_and_time, sortable_integers
 from trendloom.kernels.jit.compiled import INSIDE, njit

@@ -23,8 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from trendloom.expr.arrays import Array
-from trendloom.expr.row_slices import side_by_side, slices_of
+from trendloom.expr.arrays import Array, side_by_side, slices_of
 from trendloom.expr.vectors import Vector
 from trendloom.kernels.jit.compiled import INSIDE, njit
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy as np
 
-from trendloom.expr.arithmetic import average
 from trendloom.expr.arrays import Array, narrow
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Fold, Group, Part, Which
+from trendloom.expr.operators import average
 from trendloom.expr.vectors import Vector, aligned, joined, nothing, to_doubles
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block, rows_of_column

@@ -16,10 +16,10 @@ from itertools import product
 
 import numpy as np
 
-from trendloom.expr.arithmetic import average
 from trendloom.expr.arrays import Array, narrow
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.nodes import Aggregate, Attribute, Expr, Extent, Which
+from trendloom.expr.operators import average
 from trendloom.expr.vectors import Vector, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Rule

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from trendloom.expr.arithmetic import average, calculate
 from trendloom.expr.arrays import Array
 from trendloom.expr.evaluate import evaluate
 from trendloom.expr.functions import apply
 from trendloom.expr.nodes import Expr
+from trendloom.expr.operators import average, calculate
 from trendloom.expr.vectors import Vector, constant
 from trendloom.kernels.columns import segments
 from trendloom.kernels.columns.block import Block

@@ -1,6 +1,6 @@
 """Bind expressions: resolve every variable and attribute, give every node its kind, refuse what makes no sense.
 
-One `Typer` serves all places where expressions stand; what a place allows is said by its `ExpressionPlace`.
+One `Typer` serves all places where expressions stand; its `ExpressionPlace` decides which forms are allowed.
 """
 
 from __future__ import annotations
@@ -9,18 +9,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from enum import Enum
-from fractions import Fraction
 
 from trendloom.errors import BindError, Span, did_you_mean, option
 from trendloom.expr import nodes
 from trendloom.frontend import tree
+from trendloom.frontend.tql.foreign_syntax import hint_for
 from trendloom.frontend.tql.keywords import PROBABILITY
-from trendloom.frontend.tql.parser import attribute_span
 from trendloom.frontend.tql.printer import write_expression
-from trendloom.logical.bind.foreign_functions import hint_for
 from trendloom.logical.bind.imprecise_time import bind_probability
-from trendloom.logical.bind.patterns import Attached, Bound
-from trendloom.logical.bind.scoping import error_of_component, error_of_result
+from trendloom.logical.bind.patterns import Attached, Bound, error_of_component, error_of_result
 from trendloom.logical.bind.types import (
     arithmetic_kind,
     article,
@@ -39,6 +36,7 @@ AGGREGATES = ("count", "min", "max", "sum", "avg")
 NUMERIC_FUNCTIONS = {"abs": None, "sqrt": Kind.FLOAT, "ln": Kind.FLOAT, "exp": Kind.FLOAT, "floor": Kind.INT,
                      "ceil": Kind.INT, "round": Kind.INT}  # fmt: skip
 STRING_FUNCTIONS = {"lower": Kind.STRING, "upper": Kind.STRING, "length": Kind.INT}
+OF_SEVERAL = {"min": "least", "max": "greatest", "coalesce": "coalesce"}
 FUNCTIONS = (*NUMERIC_FUNCTIONS, *STRING_FUNCTIONS, "coalesce", "duration", *AGGREGATES, PROBABILITY)
 
 
@@ -66,7 +64,6 @@ class Typer:
     variables: frozenset[str]
     kleene: frozenset[str]
     groups: tuple[str, ...]
-    text: str
     aliases: Mapping[str, tree.Expression] = field(default_factory=dict)
     component: Attached | None = None
     exact: bool = False
@@ -78,21 +75,24 @@ class Typer:
             case tree.DurationLiteral() if self.place is ExpressionPlace.RANK and not self.schema.axis.timestamp:
                 return seconds_written(node.amount, node.unit)
             case tree.DurationLiteral():
-                return nodes.Constant(self.ticks(node.amount, node.unit, node.span), self.duration_kind)
+                return nodes.Constant(bind_ticks(self.schema, node), self.duration_kind)
             case tree.Name():
                 return self.name(node)
             case tree.Reference():
                 return self.reference(node)
             case tree.Call():
                 return self.call(node)
+            case tree.Unary("not", operand):
+                return nodes.Inverse(self.condition(operand))
             case tree.Unary():
-                return self.unary(node)
+                return self.negated(node)
             case tree.Binary():
                 return self.binary(node)
             case tree.Logical():
                 return nodes.Junction(node.operator, tuple(self.condition(part) for part in node.operands))
-            case tree.In():
-                return self.membership(node)
+            case tree.In(operand, items):
+                equal = tuple(self.bind(tree.Binary("=", operand, item, span=item.span)) for item in items)
+                return nodes.Junction("or", equal) if len(equal) > 1 else equal[0]
             case tree.Between():
                 low = tree.Binary(">=", node.operand, node.low, span=node.span)
                 high = tree.Binary("<=", node.operand, node.high, span=node.span)
@@ -138,10 +138,8 @@ class Typer:
             return replace(self, aliases={}).bind(self.aliases[node.name])
         if node.name.lower() in AGGREGATES and kind is None:
             function = node.name.upper()
-            of = "*" if function == "COUNT" else self.example("x")
-            raise BindError(
-                f"'{node.name}' is a function, and nothing stands behind it", node.span, hint=f"write {function}({of})"
-            )
+            hint = f"write {function}({'*' if function == 'COUNT' else self.example('x')})"
+            raise BindError(f"'{node.name}' is a function, and nothing stands behind it", node.span, hint=hint)
         if self.place in (ExpressionPlace.RETURN, ExpressionPlace.HAVING) and kind is not None:
             raise BindError(
                 f"'{node.name}' is neither a grouping nor a partition attribute",
@@ -149,15 +147,13 @@ class Typer:
                 hint=f"add GROUP BY {node.name}, or say of which variable: {self.example(node.name)}",
             )
         if node.name in self.variables:
-            raise BindError(
-                f"'{node.name}' is a variable, not a value", node.span, hint=f"name an attribute: {node.name}.time"
-            )
-        hint = (
-            f"write {self.example(node.name)}"
-            if kind is not None
-            else did_you_mean(node.name, self.groups or self.schema.names)
+            raise _not_a_value(node.name, node.span)
+        near = did_you_mean(node.name, self.groups or self.schema.names)
+        raise BindError(
+            f"'{node.name}' does not say of which variable it is",
+            node.span,
+            hint=near if kind is None else f"write {self.example(node.name)}",
         )
-        raise BindError(f"'{node.name}' does not say of which variable it is", node.span, hint=hint)
 
     def example(self, attribute: str) -> str:
         return f"{next(iter(sorted(self.variables)), 'a')}.{attribute}"
@@ -165,11 +161,7 @@ class Typer:
     def reference(self, node: tree.Reference) -> nodes.Expr:
         self.check_variable(node)
         if node.attribute is None:
-            raise BindError(
-                f"'{node.variable}' is a variable, not a value",
-                node.span,
-                hint=f"name an attribute: {node.variable}.time",
-            )
+            raise _not_a_value(node.variable, node.span)
         column, kind = self.attribute(node, node.attribute)
         if node.index in (tree.Index.ALL, tree.Index.BEFORE):
             raise BindError(
@@ -178,7 +170,7 @@ class Typer:
                 hint="put it into count, min, max, sum or avg",
             )
         self.check_index(node)
-        return nodes.Attribute(node.variable, WHICH[node.index], column, kind)
+        return nodes.Attribute(node.variable, nodes.Which[node.index.name], column, kind)
 
     def check_variable(self, node: tree.Reference) -> None:
         name = node.variable
@@ -194,8 +186,8 @@ class Typer:
             return self.schema.time, Kind.TIME if self.schema.axis.timestamp else Kind.INT
         kind = self.schema.kind(name)
         if kind is None:
-            where = attribute_span(node, self.text) or node.span
-            owner = self.bound.types_of.get(node.variable, node.variable)
+            where = node.attribute_span or node.span
+            owner = self.bound.type_of(node.variable)
             raise BindError(f"{owner} has no attribute '{name}'", where, hint=did_you_mean(name, self.schema.names))
         return name, kind
 
@@ -214,9 +206,7 @@ class Typer:
 
     # --------------------------------------------------------------------------------------- operators
 
-    def unary(self, node: tree.Unary) -> nodes.Expr:
-        if node.operator == "not":
-            return nodes.Inverse(self.condition(node.operand))
+    def negated(self, node: tree.Unary) -> nodes.Expr:
         operand = self.bind(node.operand)
         if not operand.kind.numeric and operand.kind is not Kind.DURATION:
             raise BindError(f"'-' does not go before {article(operand.kind)}", node.span)
@@ -274,11 +264,7 @@ class Typer:
         if beside not in (Kind.TIME, Kind.DURATION):
             return self.bind(node)
         microseconds = replace(self.schema, axis=TimeAxis.timestamps())
-        return nodes.Constant(bind_ticks(microseconds, node.amount, node.unit, node.span), Kind.DURATION)
-
-    def membership(self, node: tree.In) -> nodes.Expr:
-        equal = tuple(self.bind(tree.Binary("=", node.operand, item, span=item.span)) for item in node.items)
-        return nodes.Junction("or", equal) if len(equal) > 1 else equal[0]
+        return nodes.Constant(bind_ticks(microseconds, node), Kind.DURATION)
 
     def string(self, node: tree.Expression, what: str) -> nodes.Expr:
         expr = self.bind(node)
@@ -293,15 +279,10 @@ class Typer:
             return bind_probability(node, self.schema, in_return=self.place is ExpressionPlace.RETURN)
         if node.name in AGGREGATES and len(node.arguments) == 1:
             return self.aggregate(node, node.arguments[0])
-        if node.name in ("min", "max") and len(node.arguments) > 1:
+        if node.name in OF_SEVERAL and node.arguments:  # min and max of one argument are aggregates
             arguments = self.numbers(node.arguments)
-            kind = common_kind(tuple(a.kind for a in arguments), node.name, node.span)
-            return nodes.Function("least" if node.name == "min" else "greatest", arguments, kind)
-        if node.name == "coalesce" and node.arguments:
-            arguments = self.numbers(node.arguments)
-            return nodes.Function(
-                "coalesce", arguments, common_kind(tuple(a.kind for a in arguments), "coalesce", node.span)
-            )
+            kind = common_kind(tuple(argument.kind for argument in arguments), node.name, node.span)
+            return nodes.Function(OF_SEVERAL[node.name], arguments, kind)
         if node.name not in FUNCTIONS:
             raise BindError(f"unknown function '{node.name}'", node.span, hint=hint_for(node, FUNCTIONS))
         if node.name == "count" and not node.arguments:
@@ -380,14 +361,13 @@ class Typer:
             raise BindError(f"{node.name} takes numbers, not {article(kind)}", node.span)
         if kind in (Kind.BOOL, Kind.OTHER):
             raise BindError(f"{node.name} does not go over {article(kind)}", node.span)
-        if node.name == "avg":
-            return column, Kind.FLOAT
-        return column, kind
+        return column, Kind.FLOAT if node.name == "avg" else kind
 
     def total(self, node: tree.Call, argument: tree.Reference | None) -> nodes.Expr:
         """An aggregate over all matches: of a variable, or of every event of a type."""
         if self.place not in (ExpressionPlace.RETURN, ExpressionPlace.HAVING):
-            inside = f"{node.name}({_all_events(argument)})"
+            of_match = tree.Reference(argument.variable, tree.Index.ALL, argument.attribute) if argument else None
+            inside = f"{node.name}({write_expression(of_match) if of_match else 'b[]'})"
             raise BindError(
                 f"'{write_expression(node)}' is an aggregate over all matches and stands only in RETURN and HAVING",
                 node.span,
@@ -396,8 +376,7 @@ class Typer:
         text = write_expression(node)
         if argument is None:
             return nodes.Total("count", None, None, self.total_kind(Kind.INT), text)
-        mine = [a for a, around in zip(self.bound.atoms, self.bound.around, strict=True) if around.scope == 0]
-        seen = [a for a in mine if a.variable in self.variables]
+        seen = [atom for atom in self.bound.atoms_in(0) if atom.variable in self.variables]
         positions = [a.position for a in seen if a.variable == argument.variable]
         positions = positions or [a.position for a in seen if a.type == argument.variable]
         if not positions:
@@ -415,22 +394,10 @@ class Typer:
     def duration_kind(self) -> Kind:
         return Kind.DURATION if self.schema.axis.timestamp else Kind.INT
 
-    def ticks(self, amount: Fraction, unit: str | None, span: Span | None) -> int:
-        return bind_ticks(self.schema, amount, unit, span)
 
-
-WHICH = {
-    tree.Index.EACH: nodes.Which.EACH,
-    tree.Index.NEXT: nodes.Which.NEXT,
-    tree.Index.CURRENT: nodes.Which.CURRENT,
-    tree.Index.PREVIOUS: nodes.Which.PREVIOUS,
-    tree.Index.FIRST: nodes.Which.FIRST,
-    tree.Index.LAST: nodes.Which.LAST,
-}
-
-
-def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | None) -> int:
-    """A duration in ticks of the stream's time, or an error that says why it does not fit."""
+def bind_ticks(schema: Schema, length: tree.Length | tree.DurationLiteral) -> int:
+    """A duration in ticks of the stream's time, or an error where it is not a whole number of them."""
+    amount, unit, span = length.amount, length.unit, length.span
     if unit is None and schema.axis.timestamp:
         raise BindError(
             "a plain number is not a duration where the time column holds timestamps",
@@ -447,11 +414,8 @@ def bind_ticks(schema: Schema, amount: Fraction, unit: str | None, span: Span | 
     return ticks
 
 
-def _all_events(argument: tree.Reference | None) -> str:
-    """All events of a variable in one match, where all events of all matches were written."""
-    if argument is None:
-        return "b[]"
-    return write_expression(tree.Reference(argument.variable, tree.Index.ALL, argument.attribute))
+def _not_a_value(variable: str, span: Span | None) -> BindError:
+    return BindError(f"'{variable}' is a variable, not a value", span, hint=f"name an attribute: {variable}.time")
 
 
 def _literal(node: tree.Literal, *, exact: bool) -> nodes.Constant:

@@ -1,15 +1,13 @@
-"""What does not go with imprecise time, refused by name before anything runs, and where PROBABILITY(*) may stand.
+"""Restrictions of imprecise time, checked before anything runs, and the binding of PROBABILITY(*).
 
-A match of imprecise time is a sequence of events with a probability. What would need the exact times of events, or
-how several matches hang together, has no meaning there or no algorithm that is quicker than trying every world.
+A match of imprecise time is a sequence of events with a probability. Forms that need the exact times of events, or the
+dependencies between matches, have no meaning there or no algorithm that is quicker than trying every world.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence, Set
-from dataclasses import fields, is_dataclass
-from typing import TypeVar
 
 from trendloom.errors import BindError, Span, option
 from trendloom.expr.nodes import Expr, Total
@@ -23,19 +21,21 @@ from trendloom.model.schema import Kind, Schema
 from trendloom.model.selection import Semantics, Trends
 from trendloom.pattern import algebra
 
-Node = TypeVar("Node")
-
 ROW_COLUMNS = ("confidence", "time_low", "time_high")
 """The columns that rows of matches have behind their own: how likely, and between which times."""
 
 
-def asks_for_imprecise_time(query: tree.Query) -> bool:
+def requires_imprecise_time(query: tree.Query) -> bool:
     """Whether a query makes sense for imprecise time only."""
-    return query.confidence is not None or any(call.name == PROBABILITY for call in _nodes(query.returns, tree.Call))
+    return query.confidence is not None or any(_probabilities(query))
+
+
+def _probabilities(query: tree.Query) -> Iterator[tree.Call]:
+    return (call for call in tree.nodes_of(query.returns, tree.Call) if call.name == PROBABILITY)
 
 
 def refuse_imprecise(query: tree.Query, schema: Schema) -> None:
-    """Refuse what a query says that does not go with imprecise time."""
+    """Refuse forms of a query that do not go with imprecise time."""
     if query.semantics is Semantics.CONTIGUOUS:
         raise _refused("contiguous", query.clause("SEMANTICS"), "use skip-till-any-match or skip-till-next-match")
     _refuse_pattern(query.pattern)
@@ -68,16 +68,14 @@ def _refuse_pattern(pattern: tree.Pattern) -> None:
         case tree.Not() if not isinstance(pattern.pattern, tree.Event):
             raise _refused("NOT of anything but one event", pattern.span, "e.g. SEQ(A a, NOT B b, C c)")
         case tree.Repeat() if not _is_single(pattern.pattern):
-            inside = any(isinstance(part, tree.Repeat) for part in _nodes(pattern.pattern, tree.Repeat))
+            inside = any(tree.nodes_of(pattern.pattern, tree.Repeat))
             what = "a repetition inside a repetition" if inside else "a repetition of more than one component"
             raise _refused(what, pattern.span, "repeat single events: A+ a[]")
-        case tree.Seq():
-            for part in pattern.parts:
+        case tree.Seq(parts):
+            for part in parts:
                 _refuse_pattern(part)
-        case tree.OperandWithin():
-            _refuse_pattern(pattern.pattern)
-        case _:
-            pass
+        case tree.OperandWithin(operand):
+            _refuse_pattern(operand)
 
 
 def _is_single(pattern: tree.Pattern) -> bool:
@@ -91,7 +89,7 @@ def _is_single(pattern: tree.Pattern) -> bool:
 
 
 def _refuse_totals(query: tree.Query) -> None:
-    for call in _nodes(query.returns, tree.Call):
+    for call in tree.nodes_of(query.returns, tree.Call):
         of = call.arguments[0] if len(call.arguments) == 1 else None
         if call.name in ("avg", "min", "max") and isinstance(of, tree.Reference) and of.index is tree.Index.EACH:
             hint = f"inside one match, write {call.name}({of.variable}[].x)"
@@ -102,14 +100,14 @@ def _refuse_times(query: tree.Query, schema: Schema) -> None:
     """Refuse conditions and values that need the time of an event, and partitions by it."""
     names = {"time", schema.time}
     hint = "the order of the pattern and WITHIN say when events happen; bounds and errors in columns may be used"
-    said = (query.pattern, query.where, query.returns)
-    for reference in _nodes(said, tree.Reference):
+    used = (query.pattern, query.where, query.returns)
+    for reference in tree.nodes_of(used, tree.Reference):
         if reference.attribute in names:
             raise _refused(f"'{write_expression(reference)}', the time of an event,", reference.span, hint)
-    for call in _nodes(said, tree.Call):
+    for call in tree.nodes_of(used, tree.Call):
         if call.name == "duration":
             raise _refused(f"'{write_expression(call)}'", call.span, hint)
-    for key in _nodes(query.where, tree.Equivalence):
+    for key in tree.nodes_of(query.where, tree.Equivalence):
         for name in names.intersection(key.attributes):
             raise _refused(f"a partition by '{name}', the time of an event,", key.span, "name another attribute")
     for name in names.intersection(query.group_by):
@@ -128,7 +126,7 @@ def refuse_second_columns(query: tree.Query, partition: Sequence[str]) -> None:
 
 
 def refuse_under_next(bound: Bound, expr: Expr, scopes: Sequence[int], span: Span | None) -> None:
-    """Refuse conditions that are not decided when the next event is: which one that is, is decided in each world."""
+    """Refuse conditions that are still open when the next event is chosen, because each world chooses its own."""
     shape = shape_of(expr)
     if shape.whole:
         raise _refused(
@@ -136,11 +134,10 @@ def refuse_under_next(bound: Bound, expr: Expr, scopes: Sequence[int], span: Spa
             span,
             "compare neighbours (b[i-1].x), or use skip-till-any-match",
         )
-    places = list(zip(bound.atoms, bound.around, strict=True))
     for scope in filter(None, scopes):
-        end = max(atom.position for atom, around in places if around.scope == scope)
+        end = max(atom.position for atom in bound.atoms_in(scope))
         outside = shape.variables - bound.variables(scope)
-        late = {a.variable for a, around in places if around.scope == 0 and a.position > end and a.variable in outside}
+        late = {atom.variable for atom in bound.atoms_in(0) if atom.position > end and atom.variable in outside}
         if late:
             raise _refused(
                 f"a NOT that depends on {_listed(late)}, bound after it, under skip-till-next-match",
@@ -163,7 +160,7 @@ def bind_probability(call: tree.Call, schema: Schema, *, in_return: bool) -> Tot
             "PROBABILITY is that of at least one match, and takes nothing but *", call.span, hint="write PROBABILITY(*)"
         )
     if not schema.imprecise:
-        raise needs_imprecise_time("PROBABILITY", call.span)
+        raise missing_imprecise_time("PROBABILITY", call.span)
     if not in_return:
         raise BindError(
             "PROBABILITY(*) stands only in RETURN", call.span, hint="CONFIDENCE >= 0.9 keeps likely matches"
@@ -171,8 +168,8 @@ def bind_probability(call: tree.Call, schema: Schema, *, in_return: bool) -> Tot
     return Total(PROBABILITY, None, None, Kind.FLOAT, write_expression(call))
 
 
-def needs_imprecise_time(what: str, span: Span | None) -> BindError:
-    """The error of a query that speaks of probabilities where time is precise."""
+def missing_imprecise_time(what: str, span: Span | None) -> BindError:
+    """The error of a query for probabilities where time is precise."""
     return BindError(
         f"{what} needs a stream with imprecise time",
         span,
@@ -184,13 +181,13 @@ def needs_imprecise_time(what: str, span: Span | None) -> BindError:
 def refuse_probability(
     query: tree.Query, bound: Bound, conditions: Sequence[Condition], partition: Sequence[str]
 ) -> None:
-    """Refuse PROBABILITY(*) where matches hang together so that only all worlds would tell; says which part does it."""
-    calls = [call for call in _nodes(query.returns, tree.Call) if call.name == PROBABILITY]
-    reason = _obstacle(query, bound, conditions, partition) if calls else None
-    if reason is not None:
+    """Refuse PROBABILITY(*) where matches depend on each other, so that every world would have to be tried."""
+    call = next(_probabilities(query), None)
+    reason = _obstacle(query, bound, conditions, partition) if call is not None else None
+    if call is not None and reason is not None:
         raise BindError(
             f"the probability of at least one match cannot be computed here: {reason}",
-            calls[0].span,
+            call.span,
             hint="COUNT(*), the expected number of matches, can; where it is small, the probability is hardly smaller",
         )
 
@@ -204,7 +201,7 @@ def _obstacle(query: tree.Query, bound: Bound, conditions: Sequence[Condition], 
     repeated = [kind for kind, count in Counter(atom.type for atom in bound.atoms).items() if count > 1]
     if repeated:
         return f"an event of type '{repeated[0]}' fits more than one place of the pattern"
-    if not any(True for _ in _required(bound.pattern)):
+    if not any(_required(bound.pattern)):
         return "no component of the pattern must happen"
     for condition in conditions:
         shape = shape_of(condition.expr)
@@ -217,21 +214,9 @@ def _obstacle(query: tree.Query, bound: Bound, conditions: Sequence[Condition], 
 
 
 def _required(pattern: algebra.Pattern) -> Iterator[algebra.Atom]:
-    """What every match has."""
+    """The components that every match binds."""
     if isinstance(pattern, algebra.Atom):
         yield pattern
     elif not isinstance(pattern, algebra.Maybe):
         for part in algebra.parts(pattern):
             yield from _required(part)
-
-
-def _nodes(said: object, kind: type[Node]) -> Iterator[Node]:
-    """All nodes of a kind in a syntax tree."""
-    if isinstance(said, kind):
-        yield said
-    if isinstance(said, tuple):
-        for part in said:
-            yield from _nodes(part, kind)
-    elif is_dataclass(said):
-        for field in fields(said):
-            yield from _nodes(getattr(said, field.name), kind)

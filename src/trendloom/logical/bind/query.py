@@ -1,4 +1,4 @@
-"""Bind a query to a schema: from what it says to what it means, or to an error that shows where it goes wrong.
+"""Bind a query to a schema: a syntax tree becomes a logical plan, or an error that shows where it is wrong.
 
 Order matters for good messages: pattern, partition, conditions, window, output, ranking; then warnings.
 """
@@ -10,36 +10,42 @@ from dataclasses import replace
 from fractions import Fraction
 from typing import TypeVar
 
-from trendloom.errors import BindError, Span, did_you_mean
+from trendloom.errors import BindError, QueryWarning, Span, did_you_mean
 from trendloom.expr.nodes import Attribute, Expr, Group, Total, Which, walk
 from trendloom.expr.quantifiers import shape_of
 from trendloom.frontend import tree
-from trendloom.frontend.tql.keywords import write_name
-from trendloom.frontend.tql.printer import write_expression
+from trendloom.frontend.source import SourceText
+from trendloom.frontend.tql.keywords import AGGREGATES, write_name
+from trendloom.frontend.tql.printer import write_expression, write_length
 from trendloom.logical.bind.expressions import ExpressionPlace, Typer, bind_ticks
 from trendloom.logical.bind.imprecise_time import (
     ROW_COLUMNS,
-    needs_imprecise_time,
+    missing_imprecise_time,
     refuse_imprecise,
     refuse_probability,
     refuse_second_columns,
     refuse_under_next,
 )
-from trendloom.logical.bind.nesting_limit import check_depth
-from trendloom.logical.bind.patterns import Attached, Bound, bind_pattern, events_of
-from trendloom.logical.bind.preferences import known_of
-from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking
-from trendloom.logical.bind.scoping import error_of_conjunct, usable_variables
-from trendloom.logical.bind.types import digits_after_point
-from trendloom.logical.bind.warnings import warnings_of
+from trendloom.logical.bind.patterns import (
+    Attached,
+    Bound,
+    bind_pattern,
+    error_of_conjunct,
+    usable_variables,
+)
+from trendloom.logical.bind.ranking import bind_operand_windows, bind_ranking, known_of
+from trendloom.logical.bind.types import column_scale
 from trendloom.logical.plan import RANK, Aggregation, Condition, Output, Plan, Projection, Ranking, Scan, Value
-from trendloom.model.numbers import MOST_DIGITS
 from trendloom.model.schema import RESERVED, Kind, Schema
 from trendloom.model.selection import Semantics, Trends
 from trendloom.model.time import Window
-from trendloom.pattern.template import plural_variables
+from trendloom.pattern.algebra import scopes_of
+from trendloom.pattern.template import adjacent_variables, ambiguous_types, plural_variables
 
 Leaf = TypeVar("Leaf", Attribute, Group, Total)
+
+FoundWarnings = Iterator[tuple[str, Span | None, str | None]]
+"""Message, place and hint of each warning."""
 
 
 def conjuncts(node: tree.Expression | None) -> Iterator[tree.Expression]:
@@ -55,7 +61,6 @@ class QueryBinding:
     """One binding under way."""
 
     def __init__(self, query: tree.Query, schema: Schema) -> None:
-        check_depth(query)
         self.query, self.schema = query, schema
         self.bound: Bound = bind_pattern(query.pattern)
         assert self.bound.pattern is not None
@@ -96,7 +101,7 @@ class QueryBinding:
 
     def check_types(self) -> None:
         listed = self.schema.types
-        for event in events_of(self.query.pattern):
+        for event in tree.nodes_of(self.query.pattern, tree.Event):
             if listed is not None and event.type not in listed:
                 raise BindError(f"unknown event type '{event.type}'", event.span, hint=did_you_mean(event.type, listed))
 
@@ -142,11 +147,7 @@ class QueryBinding:
         if place is not ExpressionPlace.CONDITION:
             variables = self.bound.variables(0) - frozenset(self.bound.hidden)
             groups = self.query.group_by if place is ExpressionPlace.HAVING else self.partition
-        return Typer(place, self.schema, self.bound, variables, self.kleene, groups, self.query.text or "")
-
-    def typer_of(self, component: Attached) -> Typer:
-        typer = self.typer(ExpressionPlace.CONDITION)
-        return replace(typer, variables=usable_variables(self.bound, component), component=component)
+        return Typer(place, self.schema, self.bound, variables, self.kleene, groups)
 
     def where(self) -> Iterator[Condition]:
         typer = self.typer(ExpressionPlace.CONDITION)
@@ -182,7 +183,8 @@ class QueryBinding:
 
     def attached(self) -> Iterator[Condition]:
         for attached in self.bound.attached:
-            typer = self.typer_of(attached)
+            usable = usable_variables(self.bound, attached)
+            typer = replace(self.typer(ExpressionPlace.CONDITION), variables=usable, component=attached)
             for node in conjuncts(attached.predicate):
                 expr = typer.condition(node)
                 check_shape(expr, node)
@@ -196,10 +198,7 @@ class QueryBinding:
 
     def innermost_part(self, attached: Attached, used: frozenset[str]) -> int | None:
         """The innermost Kleene part around a component that holds all the variables of its predicate."""
-        for part in reversed(attached.around.parts):
-            if used <= self.bound.members[part]:
-                return part
-        return None
+        return next((part for part in reversed(attached.around.parts) if used <= self.bound.members[part]), None)
 
     # ------------------------------------------------------------------------------------ window, output
 
@@ -207,57 +206,47 @@ class QueryBinding:
         clause = self.query.within
         if clause is None:
             return Window()
-        within = bind_ticks(self.schema, clause.within.amount, clause.within.unit, clause.within.span)
+        within = bind_ticks(self.schema, clause.within)
         if clause.slide is not None:
-            return Window(within, bind_ticks(self.schema, clause.slide.amount, clause.slide.unit, clause.slide.span))
+            return Window(within, bind_ticks(self.schema, clause.slide))
         return Window(within, within if isinstance(output, Aggregation) else None)
 
     def output(self) -> Output:
         returns = self.query.returns
         if isinstance(returns, Trends):
-            self.refuse_columns_of_matches()
-            if self.query.having is not None:
-                raise self.no_aggregates()
-            self.refuse_second_column(returns)
+            self.refuse_for_matches()
+            if returns is Trends.COLLAPSED and "matches" in self.partition:
+                raise BindError(
+                    "the result would have two columns named 'matches'",
+                    self.query.clause("RETURN"),
+                    hint="rename the attribute: collapsed trends have a column 'matches' of their own",
+                )
             return returns
         typer = self.typer(ExpressionPlace.RETURN)
         bound = [(item, typer.bind(item.expression)) for item in returns]
-        over_matches = [(item, expr) for item, expr in bound if _leaves(expr, Total)]
-        inside = [(item, expr) for item, expr in bound if shape_of(expr).variables]
-        if over_matches and inside:
-            item, _ = inside[0]
-            raise BindError(
-                f"'{write_expression(item.expression)}' is of one match and stands beside aggregates over all matches",
-                item.span,
-                hint="use [] for aggregates inside a match, or an aggregate over matches here too",
-            )
-        if over_matches:
+        inside = [item for item, expr in bound if shape_of(expr).variables]
+        if any(_leaves(expr, Total) for _, expr in bound):
+            if inside:
+                written = write_expression(inside[0].expression)
+                raise BindError(
+                    f"'{written}' is of one match and stands beside aggregates over all matches",
+                    inside[0].span,
+                    hint="use [] for aggregates inside a match, or an aggregate over matches here too",
+                )
             return self.aggregation(bound)
-        if self.query.having is not None:
-            raise self.no_aggregates()
-        self.refuse_columns_of_matches()
-        named = ROW_COLUMNS if self.schema.imprecise else ()
-        return Projection(self.values(bound, (*self.partition, *named)))
+        self.refuse_for_matches()
+        return Projection(self.values(bound, (*self.partition, *(ROW_COLUMNS if self.schema.imprecise else ()))))
 
-    def refuse_columns_of_matches(self) -> None:
+    def refuse_for_matches(self) -> None:
+        """Refuse HAVING, and columns of the same name, where rows are matches."""
+        if self.query.having is not None:
+            raise BindError(
+                "HAVING needs aggregates over matches in RETURN",
+                self.query.clause("HAVING"),
+                hint="to filter matches, use WHERE",
+            )
         if self.schema.imprecise:
             refuse_second_columns(self.query, self.partition)
-
-    def refuse_second_column(self, returns: Trends) -> None:
-        """Refuse a partition attribute that is called like a column of such rows."""
-        if returns is Trends.COLLAPSED and "matches" in self.partition:
-            raise BindError(
-                "the result would have two columns named 'matches'",
-                self.query.clause("RETURN"),
-                hint="rename the attribute: collapsed trends have a column 'matches' of their own",
-            )
-
-    def no_aggregates(self) -> BindError:
-        return BindError(
-            "HAVING needs aggregates over matches in RETURN",
-            self.query.clause("HAVING"),
-            hint="to filter matches, use WHERE",
-        )
 
     def aggregation(self, bound: list[tuple[tree.Item, Expr]]) -> Aggregation:
         for item, expr in bound:
@@ -299,19 +288,8 @@ class QueryBinding:
             if name in names or name in RESERVED:
                 raise BindError(f"the result would have two columns named '{name}'", item.span, hint="name one with AS")
             names.append(name)
-            self.refuse_long(item, expr)
-            values.append(Value(name, expr, expr.kind, digits_after_point(expr, self.schema)))
+            values.append(Value(name, expr, expr.kind, column_scale(expr, self.schema, "this value", item.span)))
         return tuple(values)
-
-    def refuse_long(self, item: tree.Item, expr: Expr) -> None:
-        """Refuse a decimal that no column can hold."""
-        digits = digits_after_point(expr, self.schema)
-        if digits > MOST_DIGITS:
-            raise BindError(
-                f"this value would have {digits} digits after the point, and {MOST_DIGITS} are the most there are",
-                item.span,
-                hint="round what it is made of, as in round(a.x, 10)",
-            )
 
     def ranking(self, output: Output, conditions: tuple[Condition, ...]) -> Ranking | None:
         if self.query.rank_by is None:
@@ -321,7 +299,7 @@ class QueryBinding:
 
     def confidence(self) -> Fraction | None:
         if self.query.confidence is not None and not self.schema.imprecise:
-            raise needs_imprecise_time("CONFIDENCE", self.query.clause("CONFIDENCE"))
+            raise missing_imprecise_time("CONFIDENCE", self.query.clause("CONFIDENCE"))
         return self.query.confidence
 
 
@@ -350,8 +328,77 @@ def _leaves(expr: Expr, kind: type[Leaf]) -> list[Leaf]:
 def _positive_conjunctions(pattern: tree.Pattern) -> Iterator[tree.And]:
     if isinstance(pattern, tree.And):
         yield pattern
-    if isinstance(pattern, tree.Seq | tree.Or | tree.And):
-        for part in pattern.parts:
+    if not isinstance(pattern, tree.Not):
+        for part in tree.parts(pattern):
             yield from _positive_conjunctions(part)
-    elif isinstance(pattern, tree.Repeat | tree.Exists | tree.OperandWithin):
-        yield from _positive_conjunctions(pattern.pattern)
+
+
+# ------------------------------------------------------------------------------------------------ warnings
+#
+# Allowed, but probably not meant: ambiguous patterns, NEXT that never applies, types without events, and `sum(b.x)`
+# where `sum(b[].x)` was probably meant.
+
+
+def warnings_of(plan: Plan) -> tuple[QueryWarning, ...]:
+    """All warnings of a bound query, in the order of its clauses."""
+    found = (*_absent_types(plan), *_ambiguity(plan), *_idle_next(plan), *_totals_in_small_letters(plan))
+    return tuple(QueryWarning(*warning, plan.query.text) for warning in found)
+
+
+def _absent_types(plan: Plan) -> FoundWarnings:
+    present, first = plan.schema.present, dict[str, tree.Event]()
+    for event in tree.nodes_of(plan.query.pattern, tree.Event):
+        first.setdefault(event.type, event)
+    for name, event in first.items():
+        if present is not None and name not in present:
+            hint = did_you_mean(name, present) if present else None
+            yield f"the events have no type '{name}'", event.span, hint
+
+
+def _ambiguity(plan: Plan) -> FoundWarnings:
+    word = ambiguous_types(plan.pattern)
+    if word is not None:
+        yield (
+            f"ambiguous pattern: the events {' '.join(word)} match it in more than one way, each counted",
+            plan.query.clause("PATTERN"),
+            "two matches may hold the same events at different places of the pattern",
+        )
+
+
+def _idle_next(plan: Plan) -> FoundWarnings:
+    scopes = dict(scopes_of(plan.pattern))
+    for condition in plan.conditions:
+        pair = shape_of(condition.expr).pair
+        if pair is not None and pair not in adjacent_variables(scopes[condition.scope]):
+            yield (
+                f"'{condition.text}' is always true: events of {pair[0]} and {pair[1]} are never adjacent",
+                plan.query.clause("WHERE"),
+                "NEXT speaks of events next to each other in the match",
+            )
+
+
+def _totals_in_small_letters(plan: Plan) -> FoundWarnings:
+    """`sum(b.x)` beside WITHIN alone: over all matches of a window, where `sum(b[].x)` is of one match."""
+    query = plan.query
+    if query.within is None or query.within.slide is not None or isinstance(query.returns, Trends):
+        return
+    for call in tree.nodes_of(query.returns, tree.Call):
+        match call:
+            case tree.Call(name, (tree.Reference(variable, tree.Index.EACH) as of,)) if name in AGGREGATES:
+                written = _written(call, query.text)
+                if variable in plan.kleene and written[:1].islower():
+                    inside = write_expression(tree.Call(name, (replace(of, index=tree.Index.ALL),)))
+                    yield (
+                        f"'{written}' is over all matches, so each row is of a window of "
+                        f"{write_length(query.within.within)}, and the windows do not overlap",
+                        call.span,
+                        f"of one match: {inside}; over all matches, in capitals: {write_expression(call)}",
+                    )
+
+
+def _written(node: tree.Call, text: str | None) -> str:
+    """The text of a node in the query: capitals are not part of the tree."""
+    if node.span is None or text is None:
+        return ""
+    start = SourceText(text).offset(node.span)
+    return text[start : start + node.span.length]

@@ -9,13 +9,14 @@ from fractions import Fraction
 
 from trendloom.errors import BindError, Span
 from trendloom.expr import nodes
-from trendloom.model.numbers import scale_of
+from trendloom.expr.decimals import MOST_DIGITS, scale_of
 from trendloom.model.schema import Kind, Schema
-from trendloom.model.time import MICROSECONDS, TimeAxis
-from trendloom.model.zone import zone_named
+from trendloom.model.time import MICROSECONDS, TimeAxis, zone_named
 
 NUMBERS = (Kind.INT, Kind.DECIMAL, Kind.FLOAT)
 COMPARABLE = (Kind.STRING, Kind.TIME, Kind.DURATION)
+EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+SECOND = MICROSECONDS["s"]
 
 
 def arithmetic_kind(operator: str, left: Kind, right: Kind, span: Span | None) -> Kind:
@@ -98,11 +99,8 @@ def article(kind: Kind) -> str:
 # Times written as text in a query, `a.time >= '2018-04-02'`: which moment is meant.
 #
 # Text that names its offset is absolute. Other text is a local time of the zone that the caller names, else of the
-# column's that it is compared with, else of UTC (`Column.zone` says which); never of the machine or the session. Every
-# engine sees whole ticks only.
-
-
-EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
+# column's that it is compared with (`Column.zone`), else of UTC; never of the machine or the session. Every engine sees
+# whole ticks only.
 
 
 def time_constant(expr: nodes.Expr, beside: nodes.Expr, schema: Schema, span: Span | None) -> nodes.Expr:
@@ -129,8 +127,8 @@ def _zone_beside(expr: nodes.Expr, schema: Schema) -> str:
 # How many digits stand after the point of an exact value: known before anything runs, so results have one type.
 #
 # As on paper: a sum, a difference or a remainder has as many as the longer operand, a product as many as both
-# together; `round` leaves at most as many as it says. What evaluation does with vectors (`expr.arithmetic`) follows
-# the same rules.
+# together; `round` leaves at most as many as its second argument. Evaluation of vectors (`expr.operators`) follows the
+# same rules.
 
 
 def digits_after_point(expr: nodes.Expr, schema: Schema) -> int:
@@ -154,13 +152,22 @@ def digits_after_point(expr: nodes.Expr, schema: Schema) -> int:
             return max(digits_after_point(operand, schema) for operand in nodes.children(expr))
 
 
+def column_scale(expr: nodes.Expr, schema: Schema, what: str, span: Span | None) -> int:
+    """The scale of a value of the result; refuses a decimal that no column can hold."""
+    digits = digits_after_point(expr, schema)
+    if digits > MOST_DIGITS:
+        raise BindError(
+            f"{what} would have {digits} digits after the point, and {MOST_DIGITS} are the most there are",
+            span,
+            hint="round what it is made of, as in round(a.x, 10)",
+        )
+    return digits
+
+
 # Differences of times in a preference are numbers of seconds, whatever the stream's time counts.
 #
-# A difference of timestamps is a duration, in microseconds. A difference of whole numbers of an integer time column is
-# told by its operands: both are times of the stream.
-
-
-SECOND = MICROSECONDS["s"]
+# A difference of timestamps is a duration, in microseconds. A difference of integers is one of times if both operands
+# are times of the stream.
 
 
 def in_seconds(expr: nodes.Expr) -> nodes.Expr:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from trendloom.errors import BindError, QueryError, Span, option
 from trendloom.frontend.tql.printer import write_expression
@@ -19,20 +19,15 @@ from trendloom.logical.plan import SCORE, Aggregation, Plan
 from trendloom.model.schema import Kind
 from trendloom.model.selection import Trends
 
-
-class Named(Protocol):
-    """A query, or its plan."""
-
-    @property
-    def name(self) -> str | None: ...
-
-
-One = TypeVar("One", bound=Named)
+One = TypeVar("One", Query, Plan)
 Made = TypeVar("Made")
+
+MATCHES = "matches"
+"""The column that collapsed trends have."""
 
 
 def for_every_query(queries: Sequence[One], make: Callable[[One], Made]) -> list[Made]:
-    """What is made of each query, if none of them is refused."""
+    """The results for all queries; one error for all that are refused."""
     made: list[Made] = []
     wrong: dict[str, QueryError] = {}
     for query in queries:
@@ -48,7 +43,7 @@ def for_every_query(queries: Sequence[One], make: Callable[[One], Made]) -> list
 
 
 def _together(wrong: Mapping[str, QueryError], among: int) -> QueryError:
-    """The one error there is, or one of several, which is of the kind that other columns may heal if any of them is."""
+    """The only error, or one with all as its parts: a `BindError` if any is, since other columns may avoid those."""
     first, *more = parts = list(wrong.values())
     if not more:
         return first
@@ -57,13 +52,9 @@ def _together(wrong: Mapping[str, QueryError], among: int) -> QueryError:
     return kind(message, first.span, text=first.text, parts=parts)
 
 
-MATCHES = "matches"
-"""The column that collapsed trends have."""
-
-
 @dataclass(frozen=True)
 class OutputColumn:
-    """A column that a query gives out: its kind, and where the query asks for it."""
+    """A column of the rows of a query: its kind, and the place in the query that it comes from."""
 
     name: str
     kind: Kind
@@ -71,11 +62,9 @@ class OutputColumn:
     span: Span | None
 
     def described(self) -> BindError:
-        """What the column is, as a part of an error."""
-        found = BindError(f"column '{self.name}' is {article(self.kind)}", self.span, text=self.query.text)
-        error = found.of_query(self.query.name)
-        assert isinstance(error, BindError)
-        return error
+        """The kind of the column, as a part of an error."""
+        error = BindError(f"column '{self.name}' is {article(self.kind)}", self.span, text=self.query.text)
+        return error.of_query(self.query.name)
 
 
 def refuse_clashing_columns(plans: Sequence[Plan], hint: str | None = None) -> None:

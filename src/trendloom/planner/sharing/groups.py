@@ -16,9 +16,9 @@ from trendloom.expr.nodes import Group, with_attributes
 from trendloom.kernels.shared import CountedQuery, CountedStep, Family, SharedSteps, families_of
 from trendloom.kernels.shared.kernel import ApartQuery, SharedKernel
 from trendloom.logical.display import show_expression
+from trendloom.logical.plan import Attributes, Workload
 from trendloom.logical.statistics import Statistics, StatisticsOf, nothing_known
-from trendloom.logical.workload import Attributes, Workload
-from trendloom.model.limits import MOST_SHARING_STEPS
+from trendloom.model.amounts import MOST_SHARING_STEPS
 from trendloom.model.time import TimeAxis
 from trendloom.planner.plan import Physical
 from trendloom.planner.sharing.choose_plan import SharingChoice, choose_plan

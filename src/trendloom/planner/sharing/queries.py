@@ -26,8 +26,8 @@ from trendloom.expr.nodes import Expr, of_any_event
 from trendloom.kernels.contract.aggregates import Measure
 from trendloom.kernels.shared import FOREVER, CountedQuery, CountedStep, Family, StepMeasure, family_of
 from trendloom.kernels.shared.program import MergedQueries
+from trendloom.logical.plan import Attributes
 from trendloom.logical.statistics import Statistics
-from trendloom.logical.workload import Attributes
 from trendloom.pattern import algebra
 from trendloom.pattern.algebra import Atom, Kleene, Negation, Pattern, Round
 from trendloom.planner.plan import Physical

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from trendloom.expr import row_slices as slices
-from trendloom.expr.row_slices import in_slices, slices_of, taken
+from trendloom.expr import arrays
+from trendloom.expr.arrays import in_slices, slices_of, taken
 from trendloom.expr.vectors import from_list
 from trendloom.kernels.columns.keys import NARROW, encode_keys
 from trendloom.kernels.columns.sort import distribute
@@ -24,7 +24,7 @@ EVENTS = st.lists(st.tuples(st.integers(-1, KEYS - 1), st.integers(-3, 9), st.bo
 def small() -> Any:
     """Slices of one row; what threads share is written once, so never put back."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(slices, "LEAST", 1)
+        patch.setattr(arrays, "LEAST_SLICE", 1)
         patch.setenv("TRENDLOOM_COMPILE", "never")
         yield
 

@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from trendloom.expr.comparison import compare
 from trendloom.expr.nodes import Attribute, Comparison, Expr, Fold, Which
+from trendloom.expr.operators import compare
 from trendloom.expr.vectors import Vector, from_list, is_true
 from trendloom.kernels.columns.block import Block
 from trendloom.kernels.contract.pattern_spec import Rule

@@ -15,7 +15,7 @@ from trendloom.kernels.trends.collapsed import SpinesKernel
 from trendloom.kernels.trends.prune import on_a_match
 from trendloom.kernels.trends.spines import MATCHES, GapContents, GapFiller, GapInstances, distinct, packed
 from trendloom.logical.bind import bind
-from trendloom.model.limits import NO_LIMITS, Limits
+from trendloom.model.amounts import NO_LIMITS, Limits
 from trendloom.planner.plan import Physical
 from trendloom.runtime.blocks import Stream, build_block
 from trendloom.runtime.parallel import Run

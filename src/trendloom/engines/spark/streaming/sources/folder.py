@@ -28,7 +28,7 @@ from trendloom.engines.spark.streaming.sources import (
 from trendloom.errors import DataError, OptionError, option
 from trendloom.io.files import ENDINGS
 from trendloom.io.read import read
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.streaming.connectors import ReadSettings
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.io.convert import ConversionFailure, convert
 from trendloom.io.timestamps import Unparsable, parse_iso
 from trendloom.io.write import csv_lines
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 
 if TYPE_CHECKING:
     from trendloom.engines.spark.tasks import Batches

@@ -19,7 +19,7 @@ from trendloom.engines.spark.streaming.sources import (
     struct_of,
 )
 from trendloom.errors import OptionError, option
-from trendloom.model.zone import UTC
+from trendloom.model.time import UTC
 from trendloom.streaming.connectors import ReadSettings, SourceAddress
 
 if TYPE_CHECKING:

@@ -1,24 +1,29 @@
-"""+ - * / % on vectors: integers and decimals exact at any size, doubles as IEEE says, NULL where there is no number.
+"""+ - * / % and comparisons on vectors: exact between integers and decimals, doubles as IEEE says, NULL as in SQL.
 
 Integers stay in int64 as long as the operands' bounds prove that no result can leave it: two passes for the bounds,
 one for the operation. Otherwise the column goes through Python ints (about 100 ns per row) and comes back to int64
-where the results fit. Times, durations and units of decimals are integers here; beside a double a decimal is the
-double nearest to it. Bounds and operations may run over slots that are NULL:
-whatever they give is ignored.
+where the results fit. Times, durations and units of decimals are integers here. Bounds and operations also run over
+slots that are NULL, whose results are ignored.
+
+Strings over one dictionary are compared as ranks. A constant is looked up once in the other side's dictionary; two
+dictionaries are merged first (at the cost of their size, not of the rows). An integer beyond 2^53 is compared with a
+double by the double's floor and ceiling, because rounding the integer would make different numbers equal. Beside a
+double a decimal is the double nearest to it: a double that was written as 0.3 is meant as 0.3.
 """
 
 from __future__ import annotations
 
-import math
+from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from trendloom.expr.arrays import EXACT_DOUBLE, Array, as_float, narrow
+from trendloom.expr.arrays import EXACT_DOUBLE, Array, as_float, narrow, quotient
 from trendloom.expr.decimals import as_doubles
-from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, known_doubles, nothing
+from trendloom.expr.nodes import MIRRORED
+from trendloom.expr.vectors import Vector, aligned, joint_length, joint_validity, known_doubles, nothing, unify
 from trendloom.model.schema import Kind
 
 LEAST, MOST = -(2**63), 2**63 - 1
@@ -28,6 +33,12 @@ _OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "-": np.subtract,
     "*": np.multiply,
     "%": np.mod,
+    "=": np.equal,
+    "!=": np.not_equal,
+    "<": np.less,
+    "<=": np.less_equal,
+    ">": np.greater,
+    ">=": np.greater_equal,
 }
 
 
@@ -147,11 +158,72 @@ def _quotients(left: Vector, right: Vector) -> Array:
     if np.float64 in (left.values.dtype, right.values.dtype) or (small(left) and small(right)):
         return _of_doubles(np.divide, left.values, right.values)
     wide = np.broadcast_arrays(left.values.astype(object), right.values.astype(object))
-    return np.fromiter(map(_quotient, wide[0].tolist(), wide[1].tolist()), np.float64, len(wide[0]))
+    return np.fromiter(map(quotient, wide[0].tolist(), wide[1].tolist()), np.float64, len(wide[0]))
 
 
-def _quotient(left: int, right: int) -> float:
-    try:
-        return left / right
-    except OverflowError:
-        return math.nan
+# ---------------------------------------------------------------------------------------------- comparisons
+
+
+def compare(operator: str, left: Vector, right: Vector) -> Vector:
+    """`left operator right` as a BOOL vector."""
+    length = joint_length((left, right))
+    if Kind.NULL in (left.kind, right.kind):
+        return nothing(Kind.BOOL, length)
+    left, right = aligned((left, right))
+    if left.dictionary is not None and right.dictionary is not None:
+        truth = _compare_strings(operator, left, right)
+    else:
+        with np.errstate(invalid="ignore"):  # NaN lies in slots that are NULL
+            truth = _compare_numbers(operator, left, right)
+    return Vector(Kind.BOOL, truth, joint_validity((left, right), length))
+
+
+def _compare_strings(operator: str, left: Vector, right: Vector) -> Array:
+    if left.dictionary is not right.dictionary:
+        if len(right) == 1:
+            return _compare_with_text(operator, left, right)
+        if len(left) == 1:
+            return _compare_with_text(MIRRORED[operator], right, left)
+        left, right = unify((left, right))
+    return np.asarray(_OPERATIONS[operator](left.values, right.values))
+
+
+def _compare_with_text(operator: str, texts: Vector, one: Vector) -> Array:
+    """A column with one text: where the text is not in the dictionary, its place there decides."""
+    assert texts.dictionary is not None
+    assert one.dictionary is not None
+    text = one.dictionary[one.values[0]]
+    place = bisect_left(texts.dictionary, text)
+    if place == len(texts.dictionary) or texts.dictionary[place] != text:
+        if operator in ("=", "!="):
+            return np.full(len(texts), operator == "!=")
+        operator = "<" if operator in ("<", "<=") else ">="
+    return np.asarray(_OPERATIONS[operator](texts.values, place))
+
+
+def _compare_numbers(operator: str, left: Vector, right: Vector) -> Array:
+    if left.values.dtype == np.float64 and right.values.dtype != np.float64:
+        return _compare_mixed(MIRRORED[operator], right, left)
+    if right.values.dtype == np.float64 and left.values.dtype != np.float64:
+        return _compare_mixed(operator, left, right)
+    return np.asarray(_OPERATIONS[operator](left.values, right.values), dtype=np.bool_)
+
+
+def _compare_mixed(operator: str, integers: Vector, doubles: Vector) -> Array:
+    """Integers with doubles, as exact numbers."""
+    operation = _OPERATIONS[operator]
+    if integers.values.dtype == np.object_:
+        return np.asarray(operation(integers.values, doubles.values.astype(object)), dtype=np.bool_)
+    if small(integers):
+        return np.asarray(operation(integers.values.astype(np.float64), doubles.values))
+    return np.asarray(operation(_order(integers.values, doubles.values), 0))
+
+
+def _order(integers: Array, doubles: Array) -> Array:
+    """-1, 0 or 1 for less, equal, greater: i < d exactly if i < ceil(d), and i > d exactly if i > floor(d)."""
+    above, below = doubles >= 2.0**63, doubles < -(2.0**63)
+    inside = np.where(above | below | np.isnan(doubles), 0.0, doubles)
+    less = integers < np.ceil(inside).astype(np.int64)
+    greater = integers > np.floor(inside).astype(np.int64)
+    order = greater.astype(np.int8) - less.astype(np.int8)
+    return np.where(above, -1, np.where(below, 1, order))
