@@ -19,8 +19,7 @@ import pyarrow.compute as pc
 import trendloom as tl
 from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
-from trendloom.diagnosis.periods import Period, labelled
-from trendloom.diagnosis.related_periods import MonitoredSeries
+from trendloom.diagnosis.periods import MonitoredSeries, Period, labelled
 from trendloom.simulate import (
     ANOMALIES,
     WORKLOADS,

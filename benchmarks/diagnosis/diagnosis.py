@@ -24,9 +24,9 @@ from benchmarks.cases.diagnosis import EVALUATION, HELD_BACK, Case, anomalies, m
 from benchmarks.diagnosis.methods import METHODS, OURS, Scores, explain_case, score
 from benchmarks.diagnosis.nab import count_nab
 from benchmarks.harness.report import Report, Result
-from trendloom.diagnosis.clusters import distances_of_classes
-from trendloom.diagnosis.diagnosis import Settings
-from trendloom.diagnosis.reward import rewards
+from trendloom.diagnosis.reasoning import distances_of_classes
+from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.separation import rewards
 
 Array = np.ndarray[Any, Any]
 ENTROPY, ENTROPY_AND_GAP = "entropy", "entropy, then gap"

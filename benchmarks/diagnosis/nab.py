@@ -29,11 +29,12 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from trendloom.diagnosis.diagnosis import Diagnosis, Settings
+from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
+from trendloom.diagnosis.request import Settings
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 HOUR = 3_600_000_000

@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
-from trendloom.diagnosis.boundaries import abnormal_ranges, boundary
-from trendloom.diagnosis.clusters import correlations
-from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.feature_space import FeatureSpace, features_at
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of, ranges_of
-from trendloom.diagnosis.reward import rewards, segments
+from trendloom.diagnosis.reasoning import correlations
+from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.separation import abnormal_ranges, boundary, rewards, segments
 
 VALUES = st.one_of(st.none(), st.integers(0, 4).map(float), st.floats(-5, 5, width=32))
 

@@ -67,8 +67,8 @@ def monitor(
 ) -> None:
     """Find the windows of an archive in which a monitor's formula holds."""
     from trendloom.cli.output import choose_delivery
-    from trendloom.diagnosis.instants import tick_of
     from trendloom.diagnosis.monitors import find_monitor
+    from trendloom.diagnosis.request import tick_of
 
     with warnings_told(quiet=messages.quiet):
         opened = open_archive_at(chosen.archive)

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from trendloom.archive import Archive, ArchivedQuery
 from trendloom.archive.settings import ticks_of_duration
-from trendloom.diagnosis.instants import shown_tick, tick_of
 from trendloom.diagnosis.partitions import PartitionRow, PartitionTable
-from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
+from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval, shown_tick, tick_of
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.logical.display import show_duration
 from trendloom.model.time import TimeAxis

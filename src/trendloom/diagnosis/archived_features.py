@@ -14,9 +14,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.archive import Archive
-from trendloom.diagnosis.feature_parts import FeaturePart
 from trendloom.diagnosis.feature_space import FeatureSpace, features_in_part, is_number, is_text
-from trendloom.diagnosis.features import FeatureTable, Ticks
+from trendloom.diagnosis.features import Feature, FeaturePart, FeatureTable, Floats, Ticks, TypeFacts
 from trendloom.diagnosis.request import Progress
 
 Span = tuple[int, int]
@@ -60,6 +59,24 @@ def joined(asked: WindowedSpace, parts: Sequence[FeatureTable]) -> FeatureTable:
     features = tuple(feature for part in parts for feature in part.features)
     none = np.zeros((0, len(asked.starts)))
     return FeatureTable(features, asked.window, asked.starts, np.concatenate([none, *(part.values for part in parts)]))
+
+
+def joined_in_time(parts: Sequence[FeaturePart], starts: Ticks, window: int) -> FeatureTable:
+    """The features over all windows, of parts whose windows are apart and of types that may be apart, too."""
+    facts: dict[str, TypeFacts] = {}
+    for part in parts:
+        for type_, known in part.facts.items():
+            facts[type_] = facts[type_] + known if type_ in facts else TypeFacts(0, 0, {}, {}) + known
+    rows: dict[Feature, Floats] = {}
+    for part in parts:
+        places = np.searchsorted(starts, part.table.starts)
+        for feature, values in zip(part.table.features, part.table.values, strict=True):
+            if feature not in rows and facts[feature.type].has(feature):
+                rows[feature] = np.full(len(starts), 0.0 if feature.function == "count" else np.nan)
+            if feature in rows:
+                rows[feature][places] = values
+    found = np.array(list(rows.values())) if rows else np.zeros((0, len(starts)))
+    return FeatureTable(tuple(rows), window, starts, found)
 
 
 def spans_of_windows(asked: Sequence[WindowedSpace], near: int) -> list[Span]:

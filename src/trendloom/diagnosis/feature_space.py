@@ -21,15 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.diagnosis.feature_parts import MOST_VALUES, AttributeFacts, CategoryFacts, FeaturePart, TypeFacts
 from trendloom.diagnosis.features import (
     FUNCTIONS,
+    MOST_VALUES,
+    AttributeFacts,
+    CategoryFacts,
     Feature,
+    FeaturePart,
     FeatureTable,
     Floats,
     Places,
     Ticks,
     Truths,
+    TypeFacts,
     UserFunction,
     WindowedRows,
     check_functions,

@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trendloom.diagnosis.feature_parts import joined_in_time
+from trendloom.diagnosis.archived_features import joined_in_time
 from trendloom.diagnosis.feature_space import (
     Excluded,
     FeatureSpace,

@@ -9,12 +9,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis, Settings
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
 from trendloom.diagnosis.feature_space import feature_table
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.formula import Formula
 from trendloom.diagnosis.periods import Period, labelled
 from trendloom.diagnosis.reasoning import diagnose
+from trendloom.diagnosis.request import Settings
 from trendloom.errors import DataError, OptionError
 
 SICK = Period(1_200, 1_800, True)
