@@ -1,8 +1,10 @@
-"""The features of an archive's events, in this process: one type after the other, each read once for all windows.
+"""The features of an archive's events, one type after the other, each read once for all windows.
 
-Only files that hold a window of the diagnosis are opened, and only columns are read that can be a feature or say of
-which partition an event is. Events of one type are in memory at a time, and become numbers by window before the next
-type is read. Cost: the events of the windows, read once, and added up for each window size.
+Only files that hold a window of the diagnosis are opened, and only columns are read that can be a feature or name the
+partition of an event. Events of one type are in memory at a time, and become numbers by window before the next type is
+read. `type_features` and `joined_in_time` are also what tasks on Spark compute and how their parts are put together:
+every window lies in one part, so the numbers are those of one process, bit by bit.
+Cost: the events of the windows, read once, and added up for each window size.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ Span = tuple[int, int]
 
 @dataclass(frozen=True, eq=False)
 class WindowedSpace:
-    """Which features are made over which windows of one size."""
+    """The features to compute over windows of one size."""
 
     window: int
     starts: Ticks
@@ -35,12 +37,12 @@ def features_of_archive(
 ) -> tuple[FeatureTable, ...]:
     """A table for each window size."""
     names = list(archive.types())
-    parts: list[list[FeatureTable]] = [[] for _ in asked]
+    parts: list[list[FeaturePart]] = [[] for _ in asked]
     for number, name in enumerate(names):
         progress(f"features of {name} ({number + 1} of {len(names)} types)", number / len(names))
         for found, part in zip(parts, type_features(archive, name, asked, whole=True), strict=True):
-            found.append(part.table)
-    return tuple(joined(one, found) for one, found in zip(asked, parts, strict=True))
+            found.append(part)
+    return tuple(joined_in_time(found, one.starts, one.window) for one, found in zip(asked, parts, strict=True))
 
 
 def type_features(
@@ -54,15 +56,8 @@ def type_features(
     )
 
 
-def joined(asked: WindowedSpace, parts: Sequence[FeatureTable]) -> FeatureTable:
-    """The features of all parts, which have the same windows."""
-    features = tuple(feature for part in parts for feature in part.features)
-    none = np.zeros((0, len(asked.starts)))
-    return FeatureTable(features, asked.window, asked.starts, np.concatenate([none, *(part.values for part in parts)]))
-
-
 def joined_in_time(parts: Sequence[FeaturePart], starts: Ticks, window: int) -> FeatureTable:
-    """The features over all windows, of parts whose windows are apart and of types that may be apart, too."""
+    """The features over all windows, of parts that differ in their windows, their types or both."""
     facts: dict[str, TypeFacts] = {}
     for part in parts:
         for type_, known in part.facts.items():
@@ -96,7 +91,7 @@ def events_within(archive: Archive, name: str, spans: Sequence[Span], columns: S
 
 
 def _columns(archive: Archive, name: str, asked: Sequence[WindowedSpace], keys: set[str]) -> list[str]:
-    """What can be a number, a category or a partition attribute."""
+    """The columns that can be a number, a category or a partition attribute."""
     known: Mapping[str, pa.DataType] = archive.types()[name].columns
     named = keys.union(*(one.space.categories for one in asked))
     return [column for column, kind in known.items() if column in named or is_number(kind) or is_text(kind)]

@@ -1,10 +1,9 @@
-"""Diagnosis: the reason of an anomaly, and all that a person needs to check it."""
+"""The result of a diagnosis: the reason of an anomaly, and all that a person needs to check it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from trendloom.diagnosis.periods import Period
 
 @dataclass(frozen=True)
 class CandidateFeature:
-    """A feature that was looked at, and what became of it.
+    """A feature that was ranked, and the outcome.
 
-    `validated`: its reward over related partitions, None where it was not asked; `cluster`: the number of its
+    `validated`: its reward over related partitions, None where it was not computed; `cluster`: the number of its
     correlation cluster, from 1; `why`: the reason why it was not kept, empty if it was.
     """
 
@@ -90,20 +89,19 @@ def show_range(found: AbnormalRange) -> str:
     return f">= {low}" if found.high == float("inf") else f"{low} to {high}"
 
 
-# A diagnosis in words: what the features of the reason did while things were abnormal, and what should be known.
+# -------------------------------------------------------------------------------------------- in words
 
 
 def sentence(
     reasons: Mapping[Feature, tuple[AbnormalRange, ...]],
-    values: Mapping[Feature, Floats],
-    labels: Mapping[Feature, Truths],
+    windows: Mapping[Feature, tuple[Floats, Truths]],
 ) -> str:
-    """What happened, one part per feature; `values` and `labels` are those of its windows."""
-    parts = [part_of_sentence(feature, ranges, values[feature], labels[feature]) for feature, ranges in reasons.items()]
+    """What happened, one part per feature; `windows`: its values over the labelled windows, and which are abnormal."""
+    parts = [_part_of_sentence(feature, ranges, *windows[feature]) for feature, ranges in reasons.items()]
     return "While it was abnormal, " + "; ".join(parts) + "."
 
 
-def part_of_sentence(feature: Feature, ranges: Sequence[AbnormalRange], values: Floats, abnormal: Truths) -> str:
+def _part_of_sentence(feature: Feature, ranges: Sequence[AbnormalRange], values: Floats, abnormal: Truths) -> str:
     """`free memory (Memory.free mean over 30 s) stayed below 1.9e9 (1.4e9 to 1.6e9, reference: 2.2e9 to 3e9)`."""
     inside = np.full(len(values), True)
     for clause in clauses_of(feature, ranges):
@@ -136,18 +134,3 @@ def _span(values: Floats) -> str:
 def _percent(share: float) -> str:
     """Whole percents, but neither all nor nothing by rounding."""
     return f"{min(max(round(100 * share), 1), 99)} %"
-
-
-def chance_notes(windows: Sequence[tuple[str, int, int, int]], least: float) -> Iterator[str]:
-    """Where few windows make perfect separation likely: of (window, features, abnormal and reference windows).
-
-    Of random numbers, 2 orders of all that there are separate the classes.
-    """
-    for length, features, abnormal, reference in windows:
-        expected = 2 * features / comb(abnormal + reference, abnormal)
-        if expected >= least:
-            yield (
-                f"{abnormal} abnormal and {reference} reference windows of {length} are few for {features:,} features: "
-                f"about {expected:.2g} of them would separate perfectly by chance alone; "
-                "mark longer intervals or take shorter windows"
-            )

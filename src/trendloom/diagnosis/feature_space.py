@@ -61,8 +61,8 @@ class Excluded:
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """Which features are made. `categories`: columns that are categories whatever their type, and are never numbers
-    (ids). `keys`: columns that name partitions; these are neither, because what holds of one run alone says nothing
+    """Which features to compute. `categories`: columns that are categories whatever their type, and never numbers
+    (ids). `keys`: columns that name partitions; these are neither, because what holds for one run alone says nothing
     about the next. `length`: the window as people write it."""
 
     functions: Sequence[str] = FUNCTIONS
@@ -71,22 +71,6 @@ class FeatureSpace:
     categories: Sequence[str] = ()
     keys: Sequence[str] = ()
     length: str = ""
-
-
-def feature_table(
-    tables: Mapping[str, pa.Table],
-    time: str,
-    low: int,
-    high: int,
-    window: int,
-    **chosen: Any,
-) -> FeatureTable:
-    """All features of events by type, over the windows that lie whole inside [low, high).
-
-    `chosen`: fields of `FeatureSpace`.
-    """
-    space = FeatureSpace(**chosen)
-    return features_at(tables, time, windows_within([(low, high)], window, space.length), window, space)
 
 
 def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = "") -> Ticks:
@@ -106,14 +90,14 @@ def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = 
 def features_at(
     tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace
 ) -> FeatureTable:
-    """All features over given windows, whose starts ascend; events in none of them count for nothing."""
+    """All features over given windows, whose starts ascend; events outside of them are ignored."""
     return features_in_part(tables, time, starts, window, space, whole=True).table
 
 
 def features_in_part(
     tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace, *, whole: bool
 ) -> FeaturePart:
-    """The same; where these are not the `whole` of the windows, what may be a feature of the whole, and why."""
+    """The same with the facts that decide; unless these are the `whole` of the windows, every possible feature."""
     check_functions(space.functions, space.extra)
     blocks: list[Floats] = []
     features: list[Feature] = []
@@ -189,10 +173,10 @@ class _FeatureMaking:
     space: FeatureSpace
 
     def facts(self, *, whole: bool) -> TypeFacts:
-        """What is known before the numbers are read; `features` adds the attributes, each before it is measured."""
+        """The facts that do not need the numbers; `features` adds those of each attribute before it is measured."""
         count, uncounted = len(self.events.times), self._hidden[None]
-        told = count if uncounted is None else int(np.count_nonzero(~uncounted))
-        return TypeFacts(count, told, {name: _values(column) for name, column in self._texts.items()}, {}, whole)
+        counted = count if uncounted is None else int(np.count_nonzero(~uncounted))
+        return TypeFacts(count, counted, {name: _values(column) for name, column in self._texts.items()}, {}, whole)
 
     def features(self, facts: TypeFacts) -> Iterator[tuple[Feature, Floats]]:
         """The numbers of each feature in each window."""
@@ -249,8 +233,8 @@ class _FeatureMaking:
 
 def _attribute_facts(lacking: Truths, uncounted: Truths | None) -> AttributeFacts:
     there = ~lacking
-    told = there if uncounted is None else there & ~uncounted
-    return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(told)))
+    counted = there if uncounted is None else there & ~uncounted
+    return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(counted)))
 
 
 def _typed_rows(type_: str, table: pa.Table, time: str, starts: Ticks, window: int) -> TypedRows:
@@ -282,7 +266,7 @@ def _ticks(type_: str, table: pa.Table, time: str) -> Ticks:
 
 
 def _values(column: pa.DictionaryArray) -> CategoryFacts:
-    """What decides whether a column is a category; one value too many is enough to decide."""
+    """The facts that decide whether a column is a category; one value too many is enough."""
     some = column.dictionary[: MOST_VALUES + 1].to_pylist()
     return CategoryFacts(frozenset(str(value) for value in some), bool(column.null_count))
 
@@ -322,7 +306,7 @@ def is_number(kind: pa.DataType) -> bool:
 def _counts(
     feature: Feature, grouping: GroupedRows, there: Truths, hidden: Truths | None, windows: int
 ) -> Iterator[tuple[Feature, Floats]]:
-    """How many events with a value each group has; none is a number, too."""
+    """How many events with a value each group has, 0 included."""
     counted = grouping.sorted(there if hidden is None else there & ~hidden)
     sums = np.bincount(grouping.group[counted], minlength=len(grouping.names) * windows)
     for value, row in zip(grouping.names, sums.reshape(len(grouping.names), windows), strict=True):
@@ -332,7 +316,7 @@ def _counts(
 def _measures(
     feature: Feature, grouping: GroupedRows, numbers: Floats, lacking: Truths, windows: int, space: FeatureSpace
 ) -> Iterator[tuple[Feature, Floats]]:
-    """What functions make of each group; features that have no value at all are left out."""
+    """The functions of each group; features that have no value at all are left out."""
     values, missing = grouping.sorted(numbers), grouping.sorted(lacking)
     rows = grouping.whole
     if missing.any():

@@ -1,7 +1,8 @@
-"""The partitions of a query as its archive lists them: find one by its attributes, and those that are like it.
+"""The partitions of a query as its archive lists them: find one by its attributes, those like it, and their series.
 
 A value may be given as text (the command has nothing else): it is compared with the values as they are written.
-Cost: the table of partitions, which has a row for each.
+Cost: the table of partitions, which has a row for each; for series, the rows of the query between the first and last
+time of the partitions, read once.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ class PartitionTable:
 
     @property
     def dimensions(self) -> tuple[str, ...]:
-        """What is known of partitions beside their attributes."""
+        """The columns of partitions beside their attributes and measures."""
         return tuple(name for name in self.table.column_names if name not in (*self.keys, *MEASURES))
 
     @cached_property
@@ -65,10 +66,10 @@ class PartitionTable:
         key = tuple((name, found[name]) for name in self.keys)
         return PartitionRow(key, found[FIRST], found[LAST], found[POINTS])
 
-    def find(self, asked: Mapping[str, object], name: str) -> PartitionRow:
-        """The partition of these attributes; `name` is the option that it was asked with."""
-        self._check_attributes(asked, name)
-        wanted = {key: written(asked[key]) for key in self.keys}
+    def find(self, given: Mapping[str, object], name: str) -> PartitionRow:
+        """The partition of these attributes; `name` is the option that they were given with."""
+        self._check_attributes(given, name)
+        wanted = {key: written(given[key]) for key in self.keys}
         for number, row in enumerate(self._rows):
             if all(written(row[key]) == text for key, text in wanted.items()):
                 return self.row(number)
@@ -77,12 +78,12 @@ class PartitionTable:
             hint=self._what_there_is(wanted),
         )
 
-    def _check_attributes(self, asked: Mapping[str, object], name: str) -> None:
-        for key in asked:
+    def _check_attributes(self, given: Mapping[str, object], name: str) -> None:
+        for key in given:
             if key not in self.keys:
                 hint = did_you_mean(key, self.keys) or "it has one partition, the whole stream: leave it out"
                 raise OptionError(f"query '{self.query}' is not partitioned by '{key}'", hint=hint)
-        missing = [key for key in self.keys if key not in asked]
+        missing = [key for key in self.keys if key not in given]
         if missing:
             example = self._rows[0][missing[0]] if self._rows else "..."
             shown = option(name) + f" {missing[0]}={example}"
@@ -104,15 +105,15 @@ class PartitionTable:
 
     # -------------------------------------------------------------------------------------------- relatives
 
-    def dimensions_named(self, asked: tuple[str, ...] | None) -> tuple[str, ...]:
-        """The dimensions to be related by: those asked for, or all; one that does not exist is refused."""
-        if asked is None:
+    def dimensions_named(self, names: tuple[str, ...] | None) -> tuple[str, ...]:
+        """The dimensions to be related by, all by default; one that does not exist is refused."""
+        if names is None:
             return self.dimensions
-        for name in asked:
+        for name in names:
             if name not in self.dimensions:
                 hint = did_you_mean(name, self.dimensions) or "partitions of this query have no dimension attributes"
                 raise OptionError(f"partitions of '{self.query}' have no dimension '{name}'", hint=hint)
-        return asked
+        return names
 
     def related(
         self, partition: PartitionRow, by: tuple[str, ...], apart: Collection[PartitionRow] = ()
@@ -143,19 +144,17 @@ def written(value: object) -> str:
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
-# @@ The monitored series: what the query's chart shows of a partition, to find marked stretches again in other ones.
-# @@
-# @@ Cost: the rows of the query between the first and last time of the partitions asked for, read once.
-# @@
+# ------------------------------------------------------------------------------------------ monitored series
+
 
 APART = 4
-"""So many partitions are read one by one: statistics leave out the rows of others."""
+"""Up to so many partitions are read one by one: statistics of files leave out the rows of others."""
 
 
 def monitored_series(
     archive: Archive, query: ArchivedQuery, partitions: Sequence[PartitionRow]
 ) -> tuple[MonitoredSeries, ...]:
-    """The series of each partition, by the first numeric column of the query's rows."""
+    """The series that the query's chart shows of each partition: the first numeric column of its rows over time."""
     if len(partitions) <= APART:
         rows = [archive.results(query.name, dict(one.key), one.first, one.last + 1) for one in partitions]
     else:
@@ -194,7 +193,7 @@ def _series(archive: Archive, query: ArchivedQuery, partition: PartitionRow, row
 
 
 def _values(query: ArchivedQuery, rows: pa.Table) -> Floats:
-    """The numbers of the chart; rows without any differ by their count alone."""
+    """The numbers of the chart; rows without any differ only in how many they are."""
     if not query.values or query.values[0] not in rows.column_names:
         return np.full(len(rows), np.nan)
     column = rows.column(query.values[0])

@@ -1,4 +1,22 @@
-"""Periods: stretches of time of one partition that are known to be abnormal, or to be normal (the reference)."""
+"""Periods: stretches of time of one partition that are known to be abnormal, or to be normal (the reference).
+
+A person marks some; others are found in related partitions: other runs of the same kind. A feature may separate the
+marked intervals for reasons of its own (uptime grows), and then does so in other runs, too. So the intervals are
+carried over to related partitions, and each is labelled by how its monitored series looks there.
+
+- *Alignment*: an interval covers the same share of the other partition's time, or of its points, whichever the two
+  partitions differ less in, relatively.
+- *Distance* of two periods: the greater of the entropy distance of their values (the entropies of `separation`, scaled
+  from values mixed as well as can be to values apart) and the normalised difference of their frequencies (points per
+  time).
+- *Labels*: hierarchical clustering (average linkage). How far apart the annotated anomaly and its reference are differs
+  from series to series, so that is the scale: the tree is cut at a share of the height where the two meet. A period in
+  a cluster with the anomaly is abnormal; one with the reference, or as far from the anomaly, is a reference. Others are
+  uncertain, and left out: also those that are about as near to both, and all where anomaly and reference look alike.
+- *Edges*: alignment is never exact, so both ends of a labelled period are left out, too.
+
+Cost: distances of all pairs, with at most 64 quantiles of each period's values.
+"""
 
 from __future__ import annotations
 
@@ -60,8 +78,8 @@ class LabelledWindows:
 
 
 def labelled(table: FeatureTable, periods: Sequence[Period]) -> LabelledWindows:
-    """The windows of the periods. What a person has marked stands before labels by likeness; windows that those call
-    both abnormal and not (partitions may overlap in time) are left out."""
+    """The windows of the periods. Marks of a person take precedence over labels by likeness; windows that the latter
+    label both abnormal and not (partitions may overlap in time) are left out."""
     marked = {
         kind: np.zeros(len(table.starts), bool) for kind in ((True, True), (True, False), (False, True), (False, False))
     }
@@ -102,23 +120,8 @@ def check_periods(periods: Sequence[Period]) -> None:
             )
 
 
-# @@ Periods of related partitions: what was marked in one run, found again in other runs of the same kind.
-# @@
-# @@ A feature may separate the marked intervals for reasons of its own (uptime grows), and then does so in other runs, too.
-# @@ So the intervals are carried over to related partitions, and each is labelled by how its monitored series looks there.
-# @@
-# @@ - *Alignment*: an interval covers the same share of the other partition's time, or of its points, whichever the two
-# @@   partitions differ less in, relatively.
-# @@ - *Distance* of two periods: the greater of the entropy distance of their values (the entropies of `reward`, scaled from
-# @@   values mixed as well as can be to values apart) and the normalised difference of their frequencies (points per time).
-# @@ - *Labels*: hierarchical clustering (average linkage). How far apart the annotated anomaly and its reference are differs
-# @@   from series to series, so that is the scale: the tree is cut at a share of the height where the two meet. A period in
-# @@   a cluster with the anomaly is abnormal; one with the reference, or as far from the anomaly, is a reference. Others are
-# @@   uncertain, and left out: also those that are about as near to both, and all where anomaly and reference look alike.
-# @@ - *Edges*: alignment is never exact, so both ends of a labelled period are left out, too.
-# @@
-# @@ Cost: distances of all pairs, with at most 64 quantiles of each period's values.
-# @@
+# --------------------------------------------------------------------------- periods of related partitions
+
 
 SAMPLE = 64
 """Values of a period that are compared."""
@@ -137,7 +140,7 @@ class MonitoredSeries:
 
 @dataclass(frozen=True)
 class RelatedPeriods:
-    """Labelled periods of related partitions, how many were uncertain, and what should be known."""
+    """Labelled periods of related partitions, how many were uncertain, and notes for the user."""
 
     periods: tuple[Period, ...]
     uncertain: int

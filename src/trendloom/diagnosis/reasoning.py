@@ -10,22 +10,20 @@ See Zhang, "High-Performance Complex Event Processing for Decision Analytics", 5
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from math import comb
 
 import numpy as np
 import numpy.typing as npt
 
-from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis, chance_notes, sentence
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis, sentence
 from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Truths
 from trendloom.diagnosis.formula import AbnormalRange, formula_of, values_at
 from trendloom.diagnosis.periods import LabelledWindows, Period, check_periods, labelled
-from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.request import Progress, Settings, ignore_progress
 from trendloom.diagnosis.separation import abnormal_ranges, rewards
 from trendloom.errors import DataError
-
-Progress = Callable[[str, float], None]
-"""Receives what is being done, and the share of all work that is behind."""
 
 SAME = "the same values in both"
 NO_RELATED = "there are no related partitions, so false positives were not looked for"
@@ -53,33 +51,42 @@ def diagnose(
     periods: Sequence[Period],
     related: Sequence[Period] | None = None,
     settings: Settings = Settings(),  # noqa: B008 (frozen)
-    progress: Progress | None = None,
+    progress: Progress = ignore_progress,
 ) -> Diagnosis:
     """The reason why the abnormal periods are unlike the reference.
 
     `tables`: features over all these periods, one table per window size. `related`: labelled periods of related
-    partitions (`related_periods`), None where there are none; features that do not hold there are false positives.
+    partitions (`periods.related_periods`), None where there are none; features that do not hold there are false
+    positives.
     """
-    report = progress or (lambda _what, _share: None)
     check_periods(periods)
-    report("rewards", 0.0)
-    scene = _scene(tables, periods, related or ())
-    candidates = _ranked(scene, settings)
-    report("related partitions", 0.6)
+    progress("rewards", 0.0)
+    observed = _labelled(tables, periods, related or ())
+    candidates = _ranked(observed, settings)
+    progress("related partitions", 0.6)
     candidates = _leap(candidates, settings)
-    candidates = _validated(scene, candidates, settings) if related else candidates
-    report("correlations", 0.8)
-    candidates = _clustered(scene, candidates, settings)
-    report("boundaries", 0.9)
-    ranges = _ranges(scene, [one.feature for one in candidates if one.kept], settings)
-    found = _told(scene, candidates, ranges, settings)
-    report("done", 1.0)
-    notes = (*found.notes, *(() if related else (NO_RELATED if related is None else NONE_LABELLED,)))
-    used = (*periods, *(related or ()))
-    return replace(found, notes=notes, periods=used, related=None if related is None else len(related))
+    candidates = _validated(observed, candidates, settings) if related else candidates
+    progress("correlations", 0.8)
+    candidates = _clustered(observed, candidates, settings)
+    progress("boundaries", 0.9)
+    ranges = _ranges(observed, [one.feature for one in candidates if one.kept], settings)
+    text = _in_words(observed, candidates[0], ranges)
+    kept = tuple(
+        table.take(some)
+        for table in observed.tables
+        if (some := [feature for feature in ranges if feature.window == table.window])
+    )
+    notes = [*_chance_notes(observed, settings)]
+    if not related:
+        notes.append(NO_RELATED if related is None else NONE_LABELLED)
+    progress("done", 1.0)
+    return Diagnosis(
+        formula_of(ranges), ranges, tuple(candidates), text, (*periods, *(related or ())),
+        None if related is None else len(related), tuple(notes), kept,
+    )  # fmt: skip
 
 
-def _scene(tables: Sequence[FeatureTable], periods: Sequence[Period], related: Sequence[Period]) -> LabelledTables:
+def _labelled(tables: Sequence[FeatureTable], periods: Sequence[Period], related: Sequence[Period]) -> LabelledTables:
     ordered = tuple(sorted(tables, key=lambda table: table.window))
     if not any(len(table) for table in ordered):
         raise DataError("there are no features: no events lie in the stretch of time", hint="mark other times")
@@ -90,10 +97,10 @@ def _scene(tables: Sequence[FeatureTable], periods: Sequence[Period], related: S
 # ------------------------------------------------------------------------------------------------- the steps
 
 
-def _ranked(scene: LabelledTables, settings: Settings) -> list[CandidateFeature]:
+def _ranked(observed: LabelledTables, settings: Settings) -> list[CandidateFeature]:
     """All features by their reward; those that cannot be a reason are out."""
     found = []
-    for table, windows in zip(scene.tables, scene.annotated, strict=True):
+    for table, windows in zip(observed.tables, observed.annotated, strict=True):
         got = rewards(table.values[:, windows.places], windows.abnormal)
         figures = zip(
             got.reward.tolist(), got.abnormal.tolist(), got.reference.tolist(), got.segments.tolist(), strict=True
@@ -125,11 +132,11 @@ def _leap(candidates: Sequence[CandidateFeature], settings: Settings) -> list[Ca
 
 
 def _validated(
-    scene: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
+    observed: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
 ) -> list[CandidateFeature]:
     """Rewards again, over the windows of related partitions, too."""
     validated: dict[Feature, tuple[float, int]] = {}
-    for table, windows in zip(scene.tables, scene.everything, strict=True):
+    for table, windows in zip(observed.tables, observed.everything, strict=True):
         some = [one.feature for one in candidates if one.kept and one.feature.window == table.window]
         got = rewards(table.take(some).values[:, windows.places], windows.abnormal)
         validated |= zip(some, zip(got.reward.tolist(), got.segments.tolist(), strict=True), strict=True)
@@ -149,26 +156,26 @@ def _judged(
 
 
 def _clustered(
-    scene: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
+    observed: LabelledTables, candidates: Sequence[CandidateFeature], settings: Settings
 ) -> list[CandidateFeature]:
     """One feature for each cluster."""
     left = [one for one in candidates if one.kept]
     if not left:
         return list(candidates)
     features = [one.feature for one in left]
-    times = scene.tables[0].starts[scene.everything[0].places]
-    by_feature = values_at(features, times, scene.tables)
+    times = observed.tables[0].starts[observed.everything[0].places]
+    by_feature = values_at(features, times, observed.tables)
     values = np.array([by_feature[feature] for feature in features])
     best = np.array([one.reward if one.validated is None else one.validated for one in left])
-    apart = distances_of_classes(values, scene.everything[0].abnormal)
+    apart = distances_of_classes(values, observed.everything[0].abnormal)
     clusters = correlation_clusters(values, features, best, settings.correlation, apart)
     found = dict[Feature, CandidateFeature]()
     for row, one in enumerate(left):
         number = int(clusters.number[row])
         one = replace(one, cluster=number + 1)
-        speaker = int(clusters.representative[number])
-        if row != speaker:
-            one = _out(one, f"correlates with {features[speaker].name} ({clusters.correlation[row]:.2f})")
+        representative = int(clusters.representative[number])
+        if row != representative:
+            one = _out(one, f"correlates with {features[representative].name} ({clusters.correlation[row]:.2f})")
         found[one.feature] = one
     return [found.get(one.feature, one) for one in candidates]
 
@@ -181,57 +188,51 @@ def _out(candidate: CandidateFeature, why: str) -> CandidateFeature:
 
 
 def _ranges(
-    scene: LabelledTables, features: Sequence[Feature], settings: Settings
+    observed: LabelledTables, features: Sequence[Feature], settings: Settings
 ) -> dict[Feature, tuple[AbnormalRange, ...]]:
     found = {}
     for feature in features:
-        values, abnormal = scene.of(feature)
+        values, abnormal = observed.of(feature)
         found[feature] = abnormal_ranges(values, abnormal, settings, whole=feature.function == "count")
     return found
 
 
-def _told(
-    scene: LabelledTables,
-    candidates: Sequence[CandidateFeature],
-    ranges: Mapping[Feature, tuple[AbnormalRange, ...]],
-    settings: Settings,
-) -> Diagnosis:
-    """The answer in words and as a formula."""
-    values = {feature: scene.of(feature) for feature in ranges}
-    best = candidates[0]
+def _in_words(
+    observed: LabelledTables, best: CandidateFeature, ranges: Mapping[Feature, tuple[AbnormalRange, ...]]
+) -> str:
     if ranges:
-        text = sentence(ranges, {f: v for f, (v, _) in values.items()}, {f: a for f, (_, a) in values.items()})
-    else:
-        text = f"No feature tells the abnormal windows from the reference; the best is {best.feature.name} "
-        text += f"with a reward of {best.reward:.2f}" + (f" ({best.why})." if best.why else ".")
-    kept = tuple(
-        table.take(some)
-        for table in scene.tables
-        if (some := [feature for feature in ranges if feature.window == table.window])
-    )
-    counts = [
-        (table.length, len(table), int(windows.abnormal.sum()), int((~windows.abnormal).sum()))
-        for table, windows in zip(scene.tables, scene.annotated, strict=True)
-    ]
-    notes = tuple(chance_notes(counts, settings.chance))
-    return Diagnosis(formula_of(ranges), ranges, tuple(candidates), text, (), None, notes, kept)
+        return sentence(ranges, {feature: observed.of(feature) for feature in ranges})
+    text = f"No feature tells the abnormal windows from the reference; the best is {best.feature.name} "
+    return text + f"with a reward of {best.reward:.2f}" + (f" ({best.why})." if best.why else ".")
 
 
-# @@ Features that say the same: clusters by correlation, each with one feature that speaks for it.
-# @@
-# @@ Two features are linked if they correlate as strongly as the threshold, of either sign, over the windows where both
-# @@ have values. Clusters are the connected components. The representative has the highest reward (over related partitions
-# @@ where there are some); many are equal, at 1. Of equals the simplest speaks, then the one whose classes lie farthest
-# @@ apart, for its boundary is the safest in other runs, then the first by name.
-# @@
-# @@ Cost: one product of matrices, features² · windows, for the features that are left.
-# @@
+def _chance_notes(observed: LabelledTables, settings: Settings) -> Iterator[str]:
+    """Where few windows make perfect separation by chance likely: of random numbers, 2 of all orders separate."""
+    for table, windows in zip(observed.tables, observed.annotated, strict=True):
+        abnormal = int(windows.abnormal.sum())
+        reference = len(windows.abnormal) - abnormal
+        expected = 2 * len(table) / comb(abnormal + reference, abnormal)
+        if expected >= settings.chance:
+            yield (
+                f"{abnormal} abnormal and {reference} reference windows of {table.length} are few for {len(table):,} "
+                f"features: about {expected:.2g} of them would separate perfectly by chance alone; "
+                "mark longer intervals or take shorter windows"
+            )
+
+
+# ------------------------------------------------------------------------------------------------- clusters
+#
+# Two features are linked if they correlate as strongly as the threshold, of either sign, over the windows where both
+# have values. Clusters are the connected components. The representative has the highest reward (over related partitions
+# where there are some); many are equal, at 1. Of equals it is the simplest, then the one whose classes lie farthest
+# apart, for its boundary is the safest in other runs, then the first by name.
+# Cost: one product of matrices, features² · windows, for the features that are left.
 
 
 @dataclass(frozen=True, eq=False)
 class FeatureClusters:
     """`number[f]`: the cluster of feature f, from 0, those with the best representatives first; `representative[c]`:
-    the feature that speaks for cluster c; `correlation`: of each feature with its representative."""
+    the feature that represents cluster c; `correlation`: of each feature with its representative."""
 
     number: npt.NDArray[np.intp]
     representative: npt.NDArray[np.intp]
@@ -316,11 +317,12 @@ def correlations(values: Floats) -> Floats:
     return np.asarray(np.clip(found, -1.0, 1.0))
 
 
-# The leap: where the ranking of features drops sharply, what lies below says little about the anomaly.
+# ------------------------------------------------------------------------------------------------- the leap
 #
-# Of all drops between neighbours of the ranking the deepest is the leap, the last one where several are as deep. A
-# drop from below `least_reward` is no leap, for such features are noise already; and where no drop is as deep as
-# `least_leap` there is none, and all features with at least that reward stay.
+# Where the ranking of features drops sharply, the features below say little about the anomaly. Of all drops between
+# neighbours of the ranking the deepest is the leap, the last one where several are as deep. A drop from below
+# `least_reward` is no leap, for such features are noise already; and where no drop is as deep as `least_leap` there is
+# none, and all features with at least that reward stay.
 
 
 def keep_before_leap(ranked: Floats, settings: Settings = Settings()) -> int:  # noqa: B008 (frozen)

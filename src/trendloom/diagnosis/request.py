@@ -1,7 +1,7 @@
-"""What is asked of a diagnosis, as the caller said it: frozen, and put in one shape, whatever door it came through.
+"""The input of a diagnosis as the caller gives it: marked intervals, windows, thresholds; checked in shape only.
 
-Intervals are pairs of times, or one pair; those of the reference may lie in another partition. What the archive has to
-say about it (`annotation`) comes later: here only the shape is checked.
+Intervals are pairs of times, or one pair; those of the reference may lie in another partition. `annotation` looks
+them up in the archive later.
 """
 
 from __future__ import annotations
@@ -16,12 +16,15 @@ from trendloom.errors import OptionError, did_you_mean, option
 from trendloom.model.time import TimeAxis
 from trendloom.model.zone import UTC, zone_named
 
+Moment = int | str | datetime.datetime
+"""A time as callers give it."""
+
 ENGINES = ("local", "spark")
 WINDOW = "30 s"
 """Smooths what is measured every few seconds, and loses few details: the choice of the thesis."""
 
 Progress = Callable[[str, float], None]
-"""Callback invoked with what is being done now, in words, and the share of all work that is done."""
+"""Callback invoked with the current step, in words, and the share of all work that is done."""
 
 
 def ignore_progress(what: str, share: float) -> None:
@@ -30,7 +33,7 @@ def ignore_progress(what: str, share: float) -> None:
 
 @dataclass(frozen=True)
 class MarkedInterval:
-    """An interval that somebody marked; `partition` None: that of the diagnosis."""
+    """A marked interval; `partition` None: that of the diagnosis."""
 
     begin: Moment
     end: Moment
@@ -39,7 +42,7 @@ class MarkedInterval:
 
 @dataclass(frozen=True, eq=False)
 class DiagnosisRequest:
-    """The whole question. `reference` empty: the rest of the partition. `related_by` None: all dimensions."""
+    """All of the input. `reference` empty: the rest of the partition. `related_by` None: all dimensions."""
 
     query: str | None
     partition: Mapping[str, object]
@@ -141,14 +144,11 @@ def windows_in(given: int | str | Iterable[int | str]) -> tuple[int | str, ...]:
     return (given,) if isinstance(given, int | str) else tuple(given)
 
 
-# @@ Times as people write them, in ticks of an archive's time column; and ticks as people read them.
-# @@
-# @@ Text is a time of the zone that the caller names, or of the one it names itself; whole numbers are ticks already: the
-# @@ numbers of an integer column, microseconds since 1970 of timestamps.
-# @@
+# ------------------------------------------------------------------------------------------- times and ticks
+#
+# Text is a time of the zone that the caller names, or of the zone in the text; whole numbers are ticks already: the
+# numbers of an integer column, microseconds since 1970 of timestamps.
 
-Moment = int | str | datetime.datetime
-"""A time as callers give it."""
 
 EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 TICK = datetime.timedelta(microseconds=1)
@@ -156,7 +156,7 @@ WHOLE = re.compile(r"\s*[+-]?\d+\s*")
 
 
 def tick_of(moment: Moment, axis: TimeAxis, zone: str | None, name: str) -> int:
-    """The tick of a time; `name` is the option it was given with."""
+    """The tick of a time; `name` is the option that it was given with."""
     if isinstance(moment, bool) or not isinstance(moment, int | str | datetime.datetime):
         raise OptionError(f"{moment!r} is not a time", hint=_example(axis, name))
     if isinstance(moment, int) or (isinstance(moment, str) and WHOLE.fullmatch(moment)):

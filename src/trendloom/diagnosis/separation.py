@@ -1,4 +1,6 @@
-"""How well a feature separates abnormal windows from others: class entropy over regularised segmentation entropy.
+"""How well a feature separates abnormal windows from others (its reward), and which of its values are abnormal.
+
+The reward is class entropy over regularised segmentation entropy.
 
 Sort the values of both classes. Values that one class alone has form pure segments, values of both form mixed ones;
 neighbours of one kind are one segment. The more segments, the more entropy, so the less reward:
@@ -17,6 +19,7 @@ See Zhang, "High-Performance Complex Event Processing for Decision Analytics", 5
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,11 +34,10 @@ ABNORMAL, REFERENCE, MIXED = 1, 2, 3
 """Kinds of segments."""
 
 BLOCK = 1 << 20
-"""Values that are looked at together."""
+"""Values that are processed together."""
 
 
-@dataclass(frozen=True, eq=False)
-class Rewards:
+class Rewards(NamedTuple):
     """Of each feature: its reward, how many points of each class it has a value for, and how many segments.
 
     One segment of both classes separates nothing, whatever its reward: of a point each, the worst order is perfect.
@@ -66,16 +68,8 @@ class ClassSegments:
 def rewards(values: Floats, abnormal: Truths) -> Rewards:
     """The rewards of all features: `values[f, p]` of feature f at point p, NaN where it has none."""
     rows = max(BLOCK // max(values.shape[1], 1), 1)
-    blocks = [_rewards(values[low : low + rows], abnormal) for low in range(0, len(values), rows)]
-    if not blocks:
-        none = np.zeros(0, np.int64)
-        return Rewards(np.zeros(0), none, none, none)
-    return Rewards(
-        np.concatenate([block.reward for block in blocks]),
-        np.concatenate([block.abnormal for block in blocks]),
-        np.concatenate([block.reference for block in blocks]),
-        np.concatenate([block.segments for block in blocks]),
-    )
+    blocks = [_rewards(values[low : low + rows], abnormal) for low in range(0, max(len(values), 1), rows)]
+    return Rewards(*map(np.concatenate, zip(*blocks, strict=True)))
 
 
 def _rewards(values: Floats, abnormal: Truths) -> Rewards:
@@ -153,26 +147,26 @@ def _sums(row: Counts, numbers: npt.NDArray[np.generic], rows: int) -> Floats:
     return np.asarray(np.bincount(row, weights=numbers.astype(np.float64), minlength=rows), np.float64)
 
 
-# @@ Which values of a feature are abnormal: a few ranges, with boundaries that are short numbers.
-# @@
-# @@ The segments of a feature that separates well are few, and the abnormal ones are the ranges. Those of a noisy feature
-# @@ are many. A segment's worth is its share of the abnormal windows minus its share of the reference, so the best set of
-# @@ at most k ranges is that of the greatest worth. It is found from all runs of worth above 0 by taking back, again and
-# @@ again, the run (or the gap between two) that matters least: runs and gaps alternate, so what is taken back joins its
-# @@ neighbours, and no other choice of as many ranges is worth more. Taking back goes on while a range is worth too little.
-# @@
-# @@ A boundary lies between the neighbouring values of both sides, with as few digits as will do: in the middle, or nearer
-# @@ to the reference the more windows it has. What is normal is known then; the next anomaly may be weaker than this one.
-# @@
-# @@ Cost: O(segments²) at worst, for the features of the reason only.
-# @@
+# ------------------------------------------------------------------------------------------- abnormal values
+#
+# They are a few ranges, with boundaries that are short numbers. The segments of a feature that separates well are few,
+# and the abnormal ones are the ranges. Those of a noisy feature are many. A segment's worth is its share of the
+# abnormal windows minus its share of the reference, so the best set of at most k ranges is that of the greatest worth.
+# It is found from all runs of worth above 0 by taking back, again and again, the run (or the gap between two) that
+# matters least: runs and gaps alternate, so what is taken back joins its neighbours, and no other choice of as many
+# ranges is worth more. Taking back goes on while a range is worth too little.
+#
+# A boundary lies between the neighbouring values of both sides, with as few digits as will do: in the middle, or nearer
+# to the reference the more windows it has. What is normal is known then; the next anomaly may be weaker than this one.
+# Cost: O(segments²) at worst, for the features of the reason only.
+
 
 MOST_DIGITS = 17
 
 
 @dataclass(frozen=True, eq=False)
 class AbnormalRuns:
-    """Segments `first[i]` to `last[i]`, both included, that are all taken for abnormal, or all not.
+    """Segments `first[i]` to `last[i]`, both included, that are all taken as abnormal, or all not.
 
     `worth`: above 0 for those taken; runs alternate.
     """

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.diagnosis.feature_tables import feature_table
 
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, feature_table, features_at, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.errors import DataError, OptionError, RunError
 

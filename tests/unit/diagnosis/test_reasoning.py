@@ -8,9 +8,9 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.diagnosis.feature_tables import feature_table
 
 from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
-from trendloom.diagnosis.feature_space import feature_table
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.formula import Formula
 from trendloom.diagnosis.periods import Period, labelled
