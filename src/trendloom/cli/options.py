@@ -173,3 +173,14 @@ def _nearby(path: Path) -> str:
         return f"there is no folder {path.parent} either"
     names = [found.name for found in path.parent.glob("*.tql")]
     return did_you_mean(path.name, names) or "write the query into a file, or give - and write it to standard input"
+
+
+# The file of a picture.
+
+
+def picture_target(path: str) -> Path:
+    """Where to draw, if that can be done."""
+    from trendloom.viz.canvas import check_picture, require_matplotlib
+
+    require_matplotlib()
+    return check_picture(path)
