@@ -139,9 +139,9 @@ class MatchPicture:
     passed: int = 0
 
     def watched(self, answers: list[Answer]) -> list[Answer]:
-        """The same answers; whoever reads them leaves behind what is drawn."""
-        from trendloom.viz.confidences import check_likely, likeliest
-        from trendloom.viz.leaderboard import check_board, first_rows
+        """The same answers; reading them keeps the rows that are drawn."""
+        from trendloom.viz.confidences import likeliest
+        from trendloom.viz.leaderboard import check_board, check_events, first_rows
 
         if len(answers) != 1:
             names = ", ".join(str(answer.plan.name) for answer in answers)
@@ -150,7 +150,7 @@ class MatchPicture:
             )
         (answer,) = answers
         imprecise = answer.plan.schema.imprecise
-        (check_likely if imprecise else check_board)(answer.plan)
+        (check_events if imprecise else check_board)(answer.plan)
         shown = likeliest if imprecise else first_rows
 
         def passing() -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,8 @@ import numpy as np
 
 from trendloom.errors import OptionError
 from trendloom.model.time import TimeAxis
-from trendloom.viz.reasons import MarkedSpan, as_times
+from trendloom.viz.canvas import as_times
+from trendloom.viz.reasons import MarkedSpan
 
 ABNORMAL, REFERENCE = "abnormal", "reference"
 KINDS = (ABNORMAL, REFERENCE)

@@ -34,8 +34,7 @@ from trendloom.options import Options
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import queries_of, schema_of_columns
 from trendloom.viz.canvas import Drawing
-from trendloom.viz.pattern import drawing_of
-from trendloom.viz.query import caption_of, picture_of
+from trendloom.viz.query import caption_of, drawing_of, picture_of
 from trendloom.viz.timeline import Timeline, timeline_of_rows
 
 ROWS = "rows.parquet"
