@@ -1,4 +1,4 @@
-"""The pen for the page: what `viz` says is drawn, as Plotly figures.
+"""Plotly figures of what `viz` computes as data.
 
 Names and texts of data may hold anything, and Plotly reads some HTML in what it writes: so every text is escaped
 here, in one place (`plain`). Lines, areas and letters have colours that can be seen on light and on dark; where the
@@ -53,7 +53,7 @@ def _figure(height: int, **layout: Any) -> go.Figure:
 
 
 def _moments(times: npt.NDArray[Any] | Sequence[Any]) -> list[Any]:
-    """Times as JSON knows them: dates as text, numbers as they are."""
+    """Times for JSON: dates as text, numbers as they are."""
     found = np.asarray(times)
     if np.issubdtype(found.dtype, np.datetime64):
         return [str(one) for one in found.astype("datetime64[us]")]
@@ -61,7 +61,7 @@ def _moments(times: npt.NDArray[Any] | Sequence[Any]) -> list[Any]:
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[float | None]:
-    """Numbers as JSON knows them: neither NaN nor infinity."""
+    """Numbers for JSON: None for NaN and infinity."""
     return [float(one) if np.isfinite(one) else None for one in values]
 
 

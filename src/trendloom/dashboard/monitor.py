@@ -216,7 +216,7 @@ class Monitoring:
     # ---------------------------------------------------------------------------------------- the reason
 
     def ask(self, chosen: Chosen, kept: Any, window: object) -> str:
-        """Send for the reason; gives the errand's name."""
+        """Send for the reason; returns the name of the job."""
         found = self.look_up(chosen)
         marks = Marks.from_json(kept, chosen.chart)
         if not marks.abnormal:
@@ -232,7 +232,7 @@ class Monitoring:
         return self.app_state.jobs.send(find_reason, question, seconds=SECONDS)
 
     def reason(self, name: str | None) -> tuple[PageJob, Any]:
-        """How the errand stands, and what to show of it."""
+        """The state of the job, and what to show of it."""
         job = self.app_state.jobs.look(name)
         if job.state == "running":
             return job, message("busy", job.said)
@@ -242,7 +242,7 @@ class Monitoring:
         return job, shown_reason(job.answer.diagnosis, dated=dated)
 
     def save(self, reason: str | None, name: object) -> str:
-        """Keep a reason that was found as a monitor; gives the errand's name."""
+        """Keep a reason that was found as a monitor; returns the name of the job."""
         wanted = monitor_name(name)
         found = self.app_state.jobs.look(reason).answer
         if not isinstance(found, Reason):

@@ -24,7 +24,7 @@ def field(label: str, component: Any, *, hint: str | None = None, wide: bool = F
 
 
 def aria(**words: str) -> dict[str, Any]:
-    """What screen readers are told of a part, beside what it says."""
+    """Attributes for screen readers."""
     return {f"aria-{name}": word for name, word in words.items()}
 
 
@@ -42,7 +42,7 @@ def trouble(error: TrendloomError) -> html.Div:
 
 
 def notes(said: Iterable[str]) -> list[html.Div]:
-    """Several things to know, in one message."""
+    """Several notes in one message."""
     text = "\n".join(said)
     return [message("warning", text)] if text else []
 
@@ -59,7 +59,7 @@ def card(heading: str, *children: Any, id: str | None = None) -> html.Section:
 
 
 def graph(id: str, figure: Any, *, described: str, config: dict[str, Any] | None = None) -> html.Div:
-    """A figure that screen readers know by what it shows: as wide as the page, unless it has a width of its own."""
+    """A figure with a description for screen readers: as wide as the page, unless it has a width of its own."""
     layout, given = figure.layout, dict(config or QUIET_GRAPH)
     size = {"height": f"{layout.height}px"} | ({} if layout.width is None else {"width": f"{layout.width}px"})
     shown = dcc.Graph(id=id, figure=figure, config=given, responsive=layout.width is None, style=size)  # type: ignore[arg-type]

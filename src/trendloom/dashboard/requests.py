@@ -1,7 +1,7 @@
-"""What the page asks of the engines, as functions that run in a process of their own (see `jobs`).
+"""Work of the page for the engines, as functions that run in a process of their own (see `jobs`).
 
 They take and give plain, picklable values: a folder and a text go in, what is drawn and shown comes out. A run leaves
-its rows in the errand's folder as Parquet, from where pages of the table and downloads are read.
+its rows in the folder of the job as Parquet, from where pages of the table and downloads are read.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class QueryLook:
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What a run gave: the rows are in the errand's folder. `cut`: there may be more than the page keeps."""
+    """The result of a run; the rows are in the folder of the job. `cut`: there may be more than the page keeps."""
 
     rows: int
     columns: tuple[str, ...]
@@ -189,7 +189,7 @@ def _watch(report: Report, notes: list[str]) -> Watch:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked of a chart: intervals are pairs of ticks; no reference means the rest of the partition."""
+    """The input of a diagnosis from a chart: intervals are pairs of ticks; no reference: the rest of the partition."""
 
     root: Path
     query: str
@@ -222,7 +222,7 @@ def find_reason(report: Report, folder: Path, question: Question) -> Reason:
 
 
 def keep_reason(report: Report, folder: Path, reason: Reason, name: str) -> Grade:
-    """Keep a reason as a monitor; gives how well it tells the marked windows apart."""
+    """Keep a reason as a monitor; returns how well it separates the marked windows."""
     archive = opened_quietly(reason.question.root).archive
     report("precision and recall of the monitor")
     return save_diagnosis(archive, reason.diagnosis, name, query=reason.question.query).grade
