@@ -26,7 +26,7 @@ from benchmarks.diagnosis.nab import count_nab
 from benchmarks.harness.report import Report, Result
 from trendloom.diagnosis.reasoning import distances_of_classes
 from trendloom.diagnosis.request import Settings
-from trendloom.diagnosis.separation import rewards
+from trendloom.diagnosis.reward import rewards
 
 Array = np.ndarray[Any, Any]
 ENTROPY, ENTROPY_AND_GAP = "entropy", "entropy, then gap"

@@ -21,7 +21,7 @@ from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
-from trendloom.diagnosis.separation import rewards
+from trendloom.diagnosis.reward import rewards
 
 TYPES, ATTRIBUTES = 15, 66
 WINDOW = 30_000_000

@@ -22,7 +22,7 @@ from trendloom.diagnosis.formula import Formula, formula_of
 from trendloom.diagnosis.periods import Period, labelled, related_periods
 from trendloom.diagnosis.reasoning import diagnose
 from trendloom.diagnosis.request import Settings
-from trendloom.diagnosis.separation import abnormal_ranges
+from trendloom.diagnosis.reward import abnormal_ranges
 
 Array = np.ndarray[Any, Any]
 OURS, UNCLUSTERED, GREEDY = "ours", "ours before clustering", "greedy mutual information"

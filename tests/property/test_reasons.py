@@ -19,7 +19,7 @@ from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of, ranges_of
 from trendloom.diagnosis.reasoning import correlations
 from trendloom.diagnosis.request import Settings
-from trendloom.diagnosis.separation import abnormal_ranges, boundary, rewards, segments
+from trendloom.diagnosis.reward import abnormal_ranges, boundary, rewards, segments
 
 VALUES = st.one_of(st.none(), st.integers(0, 4).map(float), st.floats(-5, 5, width=32))
 

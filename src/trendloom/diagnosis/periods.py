@@ -6,7 +6,7 @@ carried over to related partitions, and each is labelled by how its monitored se
 
 - *Alignment*: an interval covers the same share of the other partition's time, or of its points, whichever the two
   partitions differ less in, relatively.
-- *Distance* of two periods: the greater of the entropy distance of their values (the entropies of `separation`, scaled
+- *Distance* of two periods: the greater of the entropy distance of their values (the entropies of `reward`, scaled
   from values mixed as well as can be to values apart) and the normalised difference of their frequencies (points per
   time).
 - *Labels*: hierarchical clustering (average linkage). How far apart the annotated anomaly and its reference are differs
@@ -30,7 +30,7 @@ import numpy.typing as npt
 
 from trendloom.diagnosis.features import FeatureTable, Floats, Ticks, Truths
 from trendloom.diagnosis.request import Settings
-from trendloom.diagnosis.separation import rewards, worst_order_entropy
+from trendloom.diagnosis.reward import rewards, worst_order_entropy
 from trendloom.errors import OptionError, option
 
 

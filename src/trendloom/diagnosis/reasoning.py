@@ -22,7 +22,7 @@ from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Truths
 from trendloom.diagnosis.formula import AbnormalRange, formula_of, values_at
 from trendloom.diagnosis.periods import LabelledWindows, Period, check_periods, labelled
 from trendloom.diagnosis.request import Progress, Settings, ignore_progress
-from trendloom.diagnosis.separation import abnormal_ranges, rewards
+from trendloom.diagnosis.reward import abnormal_ranges, rewards
 from trendloom.errors import DataError
 
 SAME = "the same values in both"

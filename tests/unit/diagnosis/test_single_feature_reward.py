@@ -7,7 +7,7 @@ from math import log2
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.separation import ABNORMAL, MIXED, REFERENCE, rewards, segments, worst_order_entropy
+from trendloom.diagnosis.reward import ABNORMAL, MIXED, REFERENCE, rewards, segments, worst_order_entropy
 
 
 def reward(abnormal: list[float], reference: list[float]) -> float:
