@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks.baselines.explanation import Key, plain_features, plain_reward
 from benchmarks.harness.report import Curve, Report, race
 from trendloom.diagnosis.diagnosis import Diagnosis
-from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows_within
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
@@ -68,7 +68,7 @@ def measured_stream(count: int, *, types: int = TYPES, nodes: bool = False) -> d
 
 def table_of(events: Mapping[str, pa.Table]) -> FeatureTable:
     starts = windows_within([(0, WINDOWS * WINDOW)], WINDOW)
-    return features_at(events, "time", starts, WINDOW, FeatureSpace(length="30 s"))
+    return features_in_part(events, "time", WindowedSpace(WINDOW, starts, FeatureSpace(length="30 s"))).table
 
 
 def reason_of(table: FeatureTable) -> Diagnosis:

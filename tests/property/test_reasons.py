@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
-from trendloom.diagnosis.feature_space import FeatureSpace, features_at
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of, ranges_of
 from trendloom.diagnosis.reasoning import correlations
@@ -88,7 +88,7 @@ def test_features_of_columns_equal_those_of_rows(events: dict[str, list[dict[str
     kinds = {"time": pa.int64(), "x": pa.float64(), "y": pa.int32(), "node": pa.string(), "one": pa.string()}
     tables = {name: pa.Table.from_pylist(rows, pa.schema(kinds)) for name, rows in events.items()}
     starts = np.array(sorted(windows)) * 5
-    found = features_at(tables, "time", starts, 5, FeatureSpace())
+    found = features_in_part(tables, "time", WindowedSpace(5, starts, FeatureSpace())).table
     expected = plain_features(events, "time", starts.tolist(), 5, ["node", "one"])
     by_key = {
         (f.type, f.attribute, f.function, f.category): row for f, row in zip(found.features, found.values, strict=True)

@@ -65,9 +65,9 @@ def _numbers(values: npt.NDArray[np.float64]) -> list[float | None]:
     return [float(one) if np.isfinite(one) else None for one in values]
 
 
-def empty(said: str, height: int = 300) -> go.Figure:
+def empty(said: str) -> go.Figure:
     """Nothing to show, and why."""
-    figure = _figure(height)
+    figure = _figure(300)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     figure.add_annotation(text=plain(said), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")

@@ -16,11 +16,9 @@ LONGEST_CELL = 160
 QUIET_GRAPH: dict[str, Any] = {"displayModeBar": False}
 
 
-def field(label: str, component: Any, *, hint: str | None = None, wide: bool = False) -> html.Div:
-    """A component with a label above it, and a hint below."""
-    below = [] if hint is None else [html.Span(hint, className="hint")]
-    name = html.Label(label, htmlFor=component.id)
-    return html.Div([name, component, *below], className="field wide" if wide else "field")
+def field(label: str, component: Any) -> html.Div:
+    """A component with a label above it."""
+    return html.Div([html.Label(label, htmlFor=component.id), component], className="field")
 
 
 def aria(**words: str) -> dict[str, Any]:
@@ -52,9 +50,8 @@ def choices(values: Iterable[str]) -> list[dict[str, str]]:
     return [{"label": value, "value": value} for value in values]
 
 
-def card(heading: str, *children: Any, id: str | None = None) -> html.Section:
-    """A section of a page with its heading."""
-    given: dict[str, Any] = {} if id is None else {"id": id}
+def card(heading: str, *children: Any, **given: Any) -> html.Section:
+    """A section of a page with its heading; `given`: attributes of the section."""
     return html.Section([html.H2(heading), *children], className="card", **given)
 
 

@@ -248,23 +248,20 @@ def _running(seconds: float) -> html.Section:
 
 def _rows() -> html.Section:
     taking = [html.A(f"Download {word}", id=f"download-{one}", href="", download="") for one, word in FORMATS.items()]
-    return html.Section(
-        [
-            html.H2("Rows"),
-            html.Div(id="rows-timeline"),
-            html.Div(id="rows-table"),
-            html.Div(
-                [
-                    html.Button("Previous", id="page-previous", className="quiet"),
-                    html.Span(id="page-said", role="status"),
-                    html.Button("Next", id="page-next", className="quiet"),
-                    html.Span(taking, className="downloads"),
-                ],
-                className="row pages",
-            ),
-        ],
+    return card(
+        "Rows",
+        html.Div(id="rows-timeline"),
+        html.Div(id="rows-table"),
+        html.Div(
+            [
+                html.Button("Previous", id="page-previous", className="quiet"),
+                html.Span(id="page-said", role="status"),
+                html.Button("Next", id="page-next", className="quiet"),
+                html.Span(taking, className="downloads"),
+            ],
+            className="row pages",
+        ),
         id="rows",
-        className="card",
         hidden=True,
     )
 

@@ -61,16 +61,23 @@ class Excluded:
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """Which features to compute. `categories`: columns that are categories whatever their type, and never numbers
-    (ids). `keys`: columns that name partitions; these are neither, because what holds for one run alone says nothing
-    about the next. `length`: the window as people write it."""
+    """Which features to compute. `keys`: columns that name partitions; these are neither categories nor numbers,
+    because what holds for one run alone says nothing about the next. `length`: the window as people write it."""
 
     functions: Sequence[str] = FUNCTIONS
     extra: Mapping[str, UserFunction] = field(default_factory=dict)
     left_out: Sequence[Excluded] = ()
-    categories: Sequence[str] = ()
     keys: Sequence[str] = ()
     length: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class WindowedSpace:
+    """The features to compute over windows of one size, whose starts ascend; events outside of them are ignored."""
+
+    window: int
+    starts: Ticks
+    space: FeatureSpace
 
 
 def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = "") -> Ticks:
@@ -87,29 +94,25 @@ def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = 
     return np.asarray(starts, np.int64)
 
 
-def features_at(
-    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace
-) -> FeatureTable:
-    """All features over given windows, whose starts ascend; events outside of them are ignored."""
-    return features_in_part(tables, time, starts, window, space, whole=True).table
-
-
 def features_in_part(
-    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace, *, whole: bool
+    tables: Mapping[str, pa.Table], time: str, windows: WindowedSpace, *, whole: bool = True
 ) -> FeaturePart:
-    """The same with the facts that decide; unless these are the `whole` of the windows, every possible feature."""
-    check_functions(space.functions, space.extra)
+    """All features of events by type, with the facts that decide which there are.
+
+    Unless these are the `whole` of the windows, every possible feature is computed.
+    """
+    check_functions(windows.space.functions, windows.space.extra)
     blocks: list[Floats] = []
     features: list[Feature] = []
     facts: dict[str, TypeFacts] = {}
     for type_, table in tables.items():
-        making = _FeatureMaking(type_, _typed_rows(type_, table, time, starts, window), time, starts, window, space)
+        making = _FeatureMaking(type_, _typed_rows(type_, table, time, windows), time, windows)
         facts[type_] = making.facts(whole=whole)
         for feature, block in making.features(facts[type_]):
             features.append(feature)
             blocks.append(block)
-    values = np.array(blocks) if blocks else np.zeros((0, len(starts)))
-    return FeaturePart(FeatureTable(tuple(features), window, starts, values), facts)
+    values = np.array(blocks) if blocks else np.zeros((0, len(windows.starts)))
+    return FeaturePart(FeatureTable(tuple(features), windows.window, windows.starts, values), facts)
 
 
 # ------------------------------------------------------------------------------------------ events of one type
@@ -168,9 +171,7 @@ class _FeatureMaking:
     type: str
     events: TypedRows
     time: str
-    starts: Ticks
-    window: int
-    space: FeatureSpace
+    windows: WindowedSpace
 
     def facts(self, *, whole: bool) -> TypeFacts:
         """The facts that do not need the numbers; `features` adds those of each attribute before it is measured."""
@@ -180,14 +181,15 @@ class _FeatureMaking:
 
     def features(self, facts: TypeFacts) -> Iterator[tuple[Feature, Floats]]:
         """The numbers of each feature in each window."""
-        windows, counting = len(self.starts), "count" in self.space.functions
+        windows, space = len(self.windows.starts), self.windows.space
+        counting = "count" in space.functions
         groupings = [_grouped(self.events, windows, None)]
         groupings += [
             _grouped(self.events, windows, (name, column))
             for name, column in self._texts.items()
             if facts.is_category(name)
         ]
-        measured = Feature(self.type, None, "count", None, self.window, self.space.length)
+        measured = Feature(self.type, None, "count", None, self.windows.window, space.length)
         if counting and facts.is_counted(None):
             for grouping in groupings:
                 everything = np.ones(len(self.events.times), bool)
@@ -201,34 +203,26 @@ class _FeatureMaking:
                 if counting and facts.is_counted(name):
                     yield from _counts(attribute, grouping, ~lacking, uncounted, windows)
                 shown = lacking if hidden is None else lacking | hidden
-                yield from _measures(attribute, grouping, numbers, shown, windows, self.space)
+                yield from _measures(attribute, grouping, numbers, shown, windows, space)
 
     @cached_property
     def _attributes(self) -> list[str]:
         """The numeric columns."""
-        never = (self.time, *self.space.categories, *self.space.keys)
+        never = (self.time, *self.windows.space.keys)
         return [one.name for one in self.events.table.schema if one.name not in never and is_number(one.type)]
 
     @cached_property
     def _texts(self) -> dict[str, pa.DictionaryArray]:
         """The columns that may be categories, encoded."""
-        never = (self.time, *self.space.keys)
-        names = [
-            one.name
-            for one in self.events.table.schema
-            if one.name not in never and (one.name in self.space.categories or is_text(one.type))
-        ]
-        columns = {name: self.events.column(name) for name in names}
-        return {
-            name: (column if is_text(column.type) else column.cast(pa.string())).dictionary_encode()
-            for name, column in columns.items()
-        }
+        never = (self.time, *self.windows.space.keys)
+        names = [one.name for one in self.events.table.schema if one.name not in never and is_text(one.type)]
+        return {name: self.events.column(name).dictionary_encode() for name in names}
 
     @cached_property
     def _hidden(self) -> dict[str | None, Truths | None]:
         """Of which events each column (None: the event itself) is left out."""
         names = (None, *self.events.table.column_names)
-        return {name: _hidden(self.events, self.type, name, self.space.left_out) for name in names}
+        return {name: _hidden(self.events, self.type, name, self.windows.space.left_out) for name in names}
 
 
 def _attribute_facts(lacking: Truths, uncounted: Truths | None) -> AttributeFacts:
@@ -237,9 +231,9 @@ def _attribute_facts(lacking: Truths, uncounted: Truths | None) -> AttributeFact
     return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(counted)))
 
 
-def _typed_rows(type_: str, table: pa.Table, time: str, starts: Ticks, window: int) -> TypedRows:
+def _typed_rows(type_: str, table: pa.Table, time: str, windows: WindowedSpace) -> TypedRows:
     times = _ticks(type_, table, time)
-    numbers, first = times // window, starts // window
+    numbers, first = times // windows.window, windows.starts // windows.window
     places = np.minimum(np.searchsorted(first, numbers), max(len(first) - 1, 0))
     inside = first[places] == numbers
     rows: Places | None = None if inside.all() else np.flatnonzero(inside)

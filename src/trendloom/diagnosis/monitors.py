@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,12 +20,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.archive import Archive, save_monitor
-from trendloom.diagnosis.archived_features import Span, WindowedSpace, events_within, spans_of_windows
-from trendloom.diagnosis.feature_space import FeatureSpace, features_in_part, windows_within
+from trendloom.diagnosis.archived_features import Span, events_within, spans_of_windows
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Ticks, Truths
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate
 from trendloom.diagnosis.periods import Period
-from trendloom.diagnosis.request import Progress, ignore_progress
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.timestamps import ticks
@@ -190,12 +189,11 @@ def run_monitor(
     monitor: Monitor,
     low: int | None = None,
     high: int | None = None,
-    progress: Progress = ignore_progress,
 ) -> pa.Table:
     """The windows of [low, high) in which the formula holds: `monitor`, `window_start`, `window_end`, the features."""
     first, last = archive.span
     span = (first if low is None else max(low, first), last + 1 if high is None else min(high, last + 1))
-    tables = formula_features(archive, monitor.formula, [span], progress, whole=False)
+    tables = formula_features(archive, monitor.formula, [span], whole=False)
     finest = min(tables, key=lambda table: table.window)
     held = np.flatnonzero(monitor.formula.evaluate(*tables))
     starts = finest.starts[held]
@@ -212,11 +210,9 @@ def run_monitor(
     return pa.table(columns)
 
 
-def graded(
-    archive: Archive, formula: Formula, periods: Sequence[Period], progress: Progress = ignore_progress
-) -> Grade:
+def graded(archive: Archive, formula: Formula, periods: Sequence[Period]) -> Grade:
     """How the formula, as a monitor runs it, labels the windows of labelled periods."""
-    tables = formula_features(archive, formula, [(one.low, one.high) for one in periods], progress)
+    tables = formula_features(archive, formula, [(one.low, one.high) for one in periods])
     finest = min(tables, key=lambda table: table.window)
     alerts = formula.evaluate(*tables)
     alerts[alerts] = happened(archive, finest.starts[alerts], finest.window)
@@ -246,7 +242,6 @@ def formula_features(
     archive: Archive,
     formula: Formula,
     spans: Sequence[Span],
-    progress: Progress = ignore_progress,
     *,
     whole: bool = True,
 ) -> tuple[FeatureTable, ...]:
@@ -265,8 +260,7 @@ def formula_features(
     for feature in formula.features:
         groups.setdefault((feature.type, feature.category), []).append(feature)
     values: dict[Feature, Floats] = {}
-    for number, ((type_, category), features) in enumerate(groups.items()):
-        progress(f"features of {type_}", number / len(groups))
+    for (type_, category), features in groups.items():
         events = _events_of(archive, type_, category, features, read)
         for one in windows:
             values |= _values(events, archive.time, one, [each for each in features if each.window == one.window])
@@ -298,7 +292,7 @@ def _events_of(
 def _values(events: pa.Table, time: str, windows: WindowedSpace, features: Sequence[Feature]) -> dict[Feature, Floats]:
     """The values of features over windows of their size, of the events of their type and category."""
     space = FeatureSpace(tuple(dict.fromkeys(one.function for one in features)))
-    made = features_in_part({"": events}, time, windows.starts, windows.window, space, whole=False).table
+    made = features_in_part({"": events}, time, replace(windows, space=space), whole=False).table
     rows = {
         (one.attribute, one.function): row
         for one, row in zip(made.features, made.values, strict=True)

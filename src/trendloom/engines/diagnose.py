@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 
 from trendloom.archive import Archive
 from trendloom.diagnosis.annotation import AnnotatedStretch, Annotation, annotate
-from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
+from trendloom.diagnosis.archived_features import features_of_archive
 from trendloom.diagnosis.diagnosis import Diagnosis
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, WindowedSpace, windows_within
 from trendloom.diagnosis.features import FUNCTIONS, FeatureTable, check_functions
 from trendloom.diagnosis.monitors import Monitor, check_monitor_name, graded, keep_monitor
 from trendloom.diagnosis.partitions import monitored_series

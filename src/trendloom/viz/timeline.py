@@ -192,11 +192,11 @@ def times_of(events: pa.Table, name: str) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def curve_of(name: str, times: npt.NDArray[Any], column: pa.ChunkedArray, buckets: int = _PIXELS) -> Curve:
+def curve_of(name: str, times: npt.NDArray[Any], column: pa.ChunkedArray) -> Curve:
     """A column over time, in order of time."""
     order = np.argsort(times, kind="stable")
     values = column.cast(pa.float64()).to_numpy()[order]
-    keep = thinned(values, buckets)
+    keep = thinned(values, _PIXELS)
     return Curve(name, times[order][keep], values[keep])
 
 

@@ -7,8 +7,15 @@ from typing import Any
 
 import pyarrow as pa
 
-from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows_within
-from trendloom.diagnosis.features import FeatureTable
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part, windows_within
+from trendloom.diagnosis.features import FeatureTable, Ticks
+
+
+def features_at(
+    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace
+) -> FeatureTable:
+    """All features over the windows that start there."""
+    return features_in_part(tables, time, WindowedSpace(window, starts, space)).table
 
 
 def feature_table(

@@ -19,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.archive import Archive
-from trendloom.diagnosis.archived_features import WindowedSpace, joined_in_time, spans_of_windows, type_features
+from trendloom.diagnosis.archived_features import joined_in_time, spans_of_windows, type_features
+from trendloom.diagnosis.feature_space import WindowedSpace
 from trendloom.diagnosis.features import FeaturePart, FeatureTable
 from trendloom.engines.spark.error_transport import in_our_words
 from trendloom.engines.spark.paths import cores_of
