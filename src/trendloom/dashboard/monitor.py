@@ -1,7 +1,8 @@
-"""The page "Monitor": the chart of a query's results, stretches of it marked, and the reason why they differ.
+"""The actions of the page "Monitor": the chart of a query's results, marked stretches, and the reason why they differ.
 
-Here is what each action answers, as plain functions of what the browser sends; `monitor_page` draws the page and wires
-them. Whatever a browser sends may be wrong or made up, so it is looked up again each time.
+They are plain functions of what the browser sends; `monitor_page` has the layout and the callbacks. Values from a
+browser may be wrong or made up, so they are looked up again each time: a partition comes as the text of its attributes
+and is searched among those of the archive. Cost: the rows of one partition, thinned to what a screen can show.
 """
 
 from __future__ import annotations
@@ -23,25 +24,24 @@ from trendloom.dashboard.figures import empty, reason_figure, series_figure
 from trendloom.dashboard.jobs import PageJob
 from trendloom.dashboard.marks import Marks, Stretch, selected_stretch, shown_tick, tick_at
 from trendloom.dashboard.parts import aria, graph, message, notes, table
-from trendloom.dashboard.requests import Question, Reason, find_reason, keep_reason
+from trendloom.dashboard.requests import Reason, find_reason, keep_reason
 from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
 from trendloom.errors import DataError, OptionError
 from trendloom.model.time import TimeAxis
 from trendloom.viz.reasons import charts_of
 from trendloom.viz.timeline import Curve, curve_of, times_of
 
-# The chart of a query's results: which partitions and values there are to choose from, and the series itself.
-#
-# A partition comes from the browser as the text of its attributes and is looked up among those of the archive, so what
-# is not there is never asked for. Cost: the rows of one partition, thinned to what a screen can show.
-
-
 AT, ROWS = "at", "rows"
 MOST_PARTITIONS = 2_000
 """Partitions in a dropdown: more would make the page slow, and nobody scrolls so far."""
-WINDOWS = ("30 s", "1 min", "5 min", "15 min", "1 h", "6 h", "1 d")
-"""Windows of features that are proposed, the finest first."""
-MICROSECONDS = (30_000_000, 60_000_000, 300_000_000, 900_000_000, 3_600_000_000, 21_600_000_000, 86_400_000_000)
+WINDOWS = {"30 s": 30, "1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3_600, "6 h": 21_600, "1 d": 86_400}
+"""Windows of features that are proposed, with their seconds, the finest first."""
+DEFAULT_WINDOW = "30 s"
+MONITOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+BEST_REJECTED = 25
+SECONDS = 120.0
+"""A diagnosis may take longer than a query: it reads every type."""
 
 
 @dataclass(frozen=True)
@@ -101,21 +101,14 @@ def series_of(archive: Archive, query: ArchivedQuery, partition: PartitionChoice
 def proposed_window(curve: Curve, *, dated: bool) -> str:
     """A window for features that holds a few values of the series; the finest that does."""
     if not dated or len(curve.times) < 2:
-        return WINDOWS[0]
+        return DEFAULT_WINDOW
     gap = float(np.median(np.diff(curve.times.astype("datetime64[us]").astype(np.int64))))
-    fits = [text for text, length in zip(WINDOWS, MICROSECONDS, strict=True) if length >= gap]
-    return fits[0] if fits else WINDOWS[-1]
-
-
-MONITOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-BEST_REJECTED = 25
-SECONDS = 120.0
-"""A diagnosis may take longer than a query: it reads every type."""
+    return next((text for text, seconds in WINDOWS.items() if seconds * 1e6 >= gap), "1 d")
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the visitor has chosen, as the browser sends it."""
+    """The choices of the visitor, as the browser sends them."""
 
     archive: object
     query: object
@@ -176,7 +169,7 @@ class Monitoring:
     # ------------------------------------------------------------------------------------------- the chart
 
     def chart(self, chosen: Chosen, kept: Any) -> tuple[Any, str, list[html.Div]]:
-        """The figure, a window that suits it, and what to tell."""
+        """The figure, a window that suits it, and notes."""
         found = self.look_up(chosen)
         curve = series_of(found.archive, found.query, found.partition, chosen.value)
         dated = found.axis.timestamp
@@ -216,20 +209,17 @@ class Monitoring:
     # ---------------------------------------------------------------------------------------- the reason
 
     def ask(self, chosen: Chosen, kept: Any, window: object) -> str:
-        """Send for the reason; returns the name of the job."""
+        """Start the diagnosis; returns the name of the job."""
         found = self.look_up(chosen)
         marks = Marks.from_json(kept, chosen.chart)
         if not marks.abnormal:
             raise OptionError("nothing is marked as abnormal", hint="drag over the chart, or type From and To")
-        question = Question(
-            found.archive.root,
-            found.query.name,
-            dict(found.partition.key),
-            marks.abnormal,
-            marks.reference,
-            windows_in(window),
+        abnormal, reference = (
+            tuple(MarkedInterval(low, high) for low, high in some) for some in (marks.abnormal, marks.reference)
         )
-        return self.app_state.jobs.send(find_reason, question, seconds=SECONDS)
+        partition = dict(found.partition.key)
+        request = DiagnosisRequest(found.query.name, partition, abnormal, reference, windows=windows_in(window))
+        return self.app_state.jobs.send(find_reason, found.archive.root, request, seconds=SECONDS)
 
     def reason(self, name: str | None) -> tuple[PageJob, Any]:
         """The state of the job, and what to show of it."""
@@ -238,7 +228,7 @@ class Monitoring:
             return job, message("busy", job.said)
         if job.state != "done":
             return job, message("error", job.said, job.hint)
-        dated = opened_quietly(job.answer.question.root).archive.axis.timestamp
+        dated = opened_quietly(job.answer.root).archive.axis.timestamp
         return job, shown_reason(job.answer.diagnosis, dated=dated)
 
     def save(self, reason: str | None, name: object) -> str:
@@ -247,12 +237,12 @@ class Monitoring:
         found = self.app_state.jobs.look(reason).answer
         if not isinstance(found, Reason):
             raise OptionError("there is no reason to keep yet", hint="ask why first")
-        if wanted in opened_quietly(found.question.root).archive.monitors():
+        if wanted in opened_quietly(found.root).archive.monitors():
             raise OptionError(f"there is a monitor '{wanted}' already", hint="choose another name")
         return self.app_state.jobs.send(keep_reason, found, wanted, seconds=SECONDS)
 
     def saved(self, name: str | None) -> tuple[Any, bool]:
-        """What to tell of a monitor that is being saved, and whether that is over."""
+        """A message about a monitor that is being saved, and whether that is over."""
         found = self.app_state.jobs.look(name)
         if found.state == "running":
             return message("busy", found.said), False
@@ -326,13 +316,13 @@ def _rounded(number: float | None) -> float | None:
 
 
 def _feature(number: int, chart: Any) -> html.Figure:
-    told = [
+    caption = [
         html.Strong(chart.name),
         html.Span(f" {chart.boundary}"),
         html.Span(f"reward {chart.reward:.2f}", className="hint"),
     ]
     described = f"{chart.name} over time; abnormal where {chart.boundary or 'unbounded'}"
     return html.Figure(
-        [html.Figcaption(told), graph(f"reason-{number}", reason_figure(chart), described=described)],
+        [html.Figcaption(caption), graph(f"reason-{number}", reason_figure(chart), described=described)],
         className="reason",
     )

@@ -9,7 +9,7 @@ from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 from trendloom.dashboard.app_state import AppState, attempt, job_stores, wire_stop
 from trendloom.dashboard.figures import empty
 from trendloom.dashboard.marks import ABNORMAL, REFERENCE, Marks
-from trendloom.dashboard.monitor import WINDOWS, Chosen, Monitoring
+from trendloom.dashboard.monitor import DEFAULT_WINDOW, Chosen, Monitoring
 from trendloom.dashboard.parts import aria, card, choices, field, graph, message
 
 LIVE_MS = 3_000
@@ -76,7 +76,7 @@ def _reason() -> html.Section:
         "Why?",
         html.Div(
             [
-                field("Window of features", dcc.Input(id="window", type="text", value=WINDOWS[0], debounce=True)),
+                field("Window of features", dcc.Input(id="window", type="text", value=DEFAULT_WINDOW, debounce=True)),
                 html.Button("Why?", id="why", className="primary"),
                 html.Button("Stop", id="why-stop", className="quiet", disabled=True),
             ],

@@ -7,7 +7,6 @@ its rows in the folder of the job as Parquet, from where pages of the table and 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from trendloom.dashboard.app_state import opened_quietly
 from trendloom.dashboard.jobs import Allowance, Report
 from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.monitors import Grade
-from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
+from trendloom.diagnosis.request import DiagnosisRequest
 from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive, save_diagnosis
 from trendloom.engines.introspection import explain_queries
@@ -187,42 +186,23 @@ def _watch(report: Report, notes: list[str]) -> Watch:
 # ------------------------------------------------------------------------------------------------ diagnosing
 
 
-@dataclass(frozen=True)
-class Question:
-    """The input of a diagnosis from a chart: intervals are pairs of ticks; no reference: the rest of the partition."""
-
-    root: Path
-    query: str
-    partition: Mapping[str, object]
-    abnormal: tuple[tuple[int, int], ...]
-    reference: tuple[tuple[int, int], ...]
-    windows: tuple[str, ...]
-
-    def request(self) -> DiagnosisRequest:
-        """The question as the engine takes it."""
-        abnormal, reference = (
-            tuple(MarkedInterval(low, high) for low, high in some) for some in (self.abnormal, self.reference)
-        )
-        return DiagnosisRequest(self.query, dict(self.partition), abnormal, reference, windows=self.windows)
-
-
 @dataclass(frozen=True, eq=False)
 class Reason:
-    """A diagnosis with the question that it answers."""
+    """A diagnosis with the archive and the request that it answers."""
 
-    question: Question
+    root: Path
+    request: DiagnosisRequest
     diagnosis: Diagnosis
 
 
-def find_reason(report: Report, folder: Path, question: Question) -> Reason:
+def find_reason(report: Report, folder: Path, root: Path, request: DiagnosisRequest) -> Reason:
     """The diagnosis of marked intervals."""
-    archive = opened_quietly(question.root).archive
     watch = DiagnosisWatch(progress=lambda what, share: report(f"{what} ({share:.0%})"))
-    return Reason(question, diagnose_archive(archive, question.request(), watch=watch))
+    return Reason(root, request, diagnose_archive(opened_quietly(root).archive, request, watch=watch))
 
 
 def keep_reason(report: Report, folder: Path, reason: Reason, name: str) -> Grade:
     """Keep a reason as a monitor; returns how well it separates the marked windows."""
-    archive = opened_quietly(reason.question.root).archive
+    archive = opened_quietly(reason.root).archive
     report("precision and recall of the monitor")
-    return save_diagnosis(archive, reason.diagnosis, name, query=reason.question.query).grade
+    return save_diagnosis(archive, reason.diagnosis, name, query=reason.request.query).grade
