@@ -13,14 +13,12 @@ from dataclasses import MISSING, dataclass
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, report_note, spark_prints_into, warnings_told
+from trendloom.cli.console import output_console, plain_table, progress, report_note, spark_prints_into, user_warnings
 from trendloom.cli.options import Format, Messages, command_options, picture_target
 from trendloom.errors import OptionError
 from trendloom.options import COMMAND, ENGINE, EVENTS, OUTPUT, Options, option_field
@@ -35,8 +33,8 @@ if TYPE_CHECKING:
 
 # Options that take an interval: `--abnormal FROM TO`, `--reference [KEY=VALUE ...] FROM TO`.
 #
-# An interval of another partition says which before its times, so these options take two words or more. The command's
-# parser knows fixed numbers of words only: the words of an interval are joined before it sees them.
+# An interval of another partition names it before its times, so these options take two words or more. The command's
+# parser takes fixed numbers of words only: the words of an interval are joined before it runs.
 
 
 BETWEEN = "\x1f"
@@ -190,7 +188,7 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
         time_zone=options.time_zone,
         master=options.master,
     )
-    with warnings_told(quiet=messages.quiet):
+    with user_warnings(quiet=messages.quiet):
         opened = open_archive_at(chosen.archive)
         with progress(wanted=not messages.quiet) as shown:
             watch = DiagnosisWatch(
@@ -201,8 +199,8 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
     monitor = None if chosen.save_as is None else find_monitor(opened, chosen.save_as)
     text = None if monitor is None else monitor.query(opened.axis)
     if chosen.format == "json":
-        told = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        content = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
     else:
         show_diagnosis(found, output_console(), everything=chosen.all)
     if target is not None:
@@ -229,7 +227,7 @@ def show_diagnosis(found: Diagnosis, console: Console, *, everything: bool) -> N
     """The features that were kept and the best of the others, and the reason in a sentence."""
     shown = list(found.candidates) if everything else shortened(found.candidates)
     validated = any(one.validated is not None for one in found.candidates)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = plain_table()
     table.add_column("feature", overflow="fold")
     table.add_column("reward", justify="right")
     if validated:
@@ -305,7 +303,7 @@ def monitor(
     from trendloom.diagnosis.monitors import find_monitor
     from trendloom.diagnosis.request import tick_of
 
-    with warnings_told(quiet=messages.quiet):
+    with user_warnings(quiet=messages.quiet):
         opened = open_archive_at(chosen.archive)
         if name is None:
             _list_monitors(opened)
@@ -370,7 +368,7 @@ def _list_monitors(archive: Archive) -> None:
     if not known:
         sys.stdout.write("no monitors yet: `trendloom diagnose ... --save-as NAME` keeps one\n")
         return
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = plain_table()
     for heading in ("monitor", "formula", "precision", "recall"):
         table.add_column(heading, overflow="fold", justify="right" if heading in ("precision", "recall") else "left")
     for name, one in known.items():

@@ -1,4 +1,4 @@
-"""What commands share: flags made from the fields of `trendloom.options`, and the arguments that are no options.
+"""What commands share: flags made from the fields of `trendloom.options`, other arguments, and their files.
 
 `command_options("run")` replaces a parameter that is an options object by one flag for each field that `trendloom run`
 takes. The command itself receives the object, and whatever it raises becomes a message and an exit status.
@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """What a command says beside its result."""
+    """Output of a command beside its result."""
 
     # fmt: off
     quiet: bool = option_field(
@@ -52,31 +52,15 @@ class Messages:
     # fmt: on
 
 
-QueryFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="QUERY.tql",
-        show_default=False,
-        help="A file of one query or of a workload; - reads it from standard input.",
-    ),
-]
-MaybeQueryFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[QUERY.tql]",
-        show_default=False,
-        help="A file of one query or of a workload; - reads it from standard input.",
-    ),
-]
+QUERY_HELP = "A file of one query or of a workload; - reads it from standard input."
+QueryFile = Annotated[str, typer.Argument(metavar="QUERY.tql", show_default=False, help=QUERY_HELP)]
+MaybeQueryFile = Annotated[str | None, typer.Argument(metavar="[QUERY.tql]", show_default=False, help=QUERY_HELP)]
 EVENTS_HELP = "Parquet, CSV or JSON lines: a file, a folder, a glob in quotes, or a URI; may be repeated."
-SomeEvents = Annotated[
-    list[str] | None,
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
-]
-AllEvents = Annotated[
-    list[str],
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
-]
+EVENTS_FLAG = typer.Option(
+    "--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP
+)
+SomeEvents = Annotated[list[str] | None, EVENTS_FLAG]
+AllEvents = Annotated[list[str], EVENTS_FLAG]
 
 
 def command_options(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -146,7 +130,7 @@ def _is_union(kind: Any) -> bool:
     return get_origin(kind) in (Union, UnionType)
 
 
-# The text of a query: of a file, or of standard input.
+# ------------------------------------------------------------------------------------------------- files
 
 
 STANDARD_INPUT = "-"
@@ -173,9 +157,6 @@ def _nearby(path: Path) -> str:
         return f"there is no folder {path.parent} either"
     names = [found.name for found in path.parent.glob("*.tql")]
     return did_you_mean(path.name, names) or "write the query into a file, or give - and write it to standard input"
-
-
-# The file of a picture.
 
 
 def picture_target(path: str) -> Path:

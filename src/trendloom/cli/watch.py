@@ -57,7 +57,7 @@ class Rows:
 
 
 def console_of(format: str | None, schema: Schema, stop: Event) -> Rows:
-    """Rows in the format asked for: else a table for people, JSON lines for programs."""
+    """Rows in the given format; by default a table on a terminal, else JSON lines."""
     return Rows(format or ("table" if sys.stdout.isatty() else "jsonl"), schema, stop)
 
 
