@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ParamSpec, TypeVar
@@ -21,50 +21,29 @@ PULSE_MS = 400
 """How often a page polls the state of a job."""
 
 
-@dataclass(frozen=True)
-class OpenedArchive:
-    """An archive as it is now, and what was found to be damaged in it."""
-
-    archive: Archive
-    damaged: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Archives(Mapping[str, Path]):
+class Archives(dict[str, Path]):
     """Folders of archives by the names that the page shows: those given when it started, and no others.
 
     A browser sends a name, never a path, and an unknown name is refused, so no text can lead outside. Archives are
     opened anew for each request, which reads their commits only: a stream that writes one is seen as far as it is.
     """
 
-    folders: Mapping[str, Path]
-
-    def __getitem__(self, name: str) -> Path:
-        return self.folders[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self.folders)
-
-    def __len__(self) -> int:
-        return len(self.folders)
-
     def folder(self, name: object) -> Path:
         """The folder of an archive; an unknown name is refused."""
-        if not isinstance(name, str) or name not in self.folders:
-            raise DataError(f"there is no archive '{name}' here", hint=did_you_mean(str(name), self.folders))
-        return self.folders[name]
+        if not isinstance(name, str) or name not in self:
+            raise DataError(f"there is no archive '{name}' here", hint=did_you_mean(str(name), self))
+        return self[name]
 
-    def open(self, name: object) -> OpenedArchive:
+    def open(self, name: object) -> Archive:
         """An archive as it is now."""
         return opened_quietly(self.folder(name))
 
 
-def opened_quietly(folder: Path) -> OpenedArchive:
-    """An archive; damaged files are returned instead of a warning."""
+def opened_quietly(folder: Path) -> Archive:
+    """An archive, without warnings about damaged files: `Archive.damaged` lists them."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ArchiveWarning)
-        archive = open_archive(folder)
-    return OpenedArchive(archive, tuple(archive.damaged))
+        return open_archive(folder)
 
 
 def archives_at(paths: Sequence[str | Path]) -> Archives:

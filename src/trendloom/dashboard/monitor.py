@@ -117,7 +117,7 @@ class Chosen:
 
     @property
     def chart(self) -> str:
-        """The chart that marks belong to; the value drawn makes no difference to what was marked."""
+        """The chart that marks belong to, whichever value is drawn."""
         return "\n".join(map(str, (self.archive, self.query, self.partition)))
 
 
@@ -145,25 +145,26 @@ class Monitoring:
 
     def queries(self, archive: object) -> list[str]:
         """The queries whose results are archived."""
-        return list(self.app_state.archives.open(archive).archive.queries())
+        return list(self.app_state.archives.open(archive).queries())
 
     def partitions(self, archive: object, query: object) -> list[PartitionChoice]:
-        opened = self.app_state.archives.open(archive).archive
+        opened = self.app_state.archives.open(archive)
         return partition_choices(opened, query_named(opened, query))
 
     def values(self, archive: object, query: object) -> tuple[str, ...]:
-        return value_names(query_named(self.app_state.archives.open(archive).archive, query))
+        return value_names(query_named(self.app_state.archives.open(archive), query))
 
     def look_up(self, chosen: Chosen) -> ChosenSeries:
-        """What was chosen, if it is there."""
-        opened = self.app_state.archives.open(chosen.archive)
-        query = query_named(opened.archive, chosen.query)
-        partition = find_partition(partition_choices(opened.archive, query), chosen.partition)
-        return ChosenSeries(opened.archive, opened.damaged, query, partition)
+        """The choices, looked up in the archive."""
+        archive = self.app_state.archives.open(chosen.archive)
+        damaged = tuple(archive.damaged)
+        query = query_named(archive, chosen.query)
+        partition = find_partition(partition_choices(archive, query), chosen.partition)
+        return ChosenSeries(archive, damaged, query, partition)
 
     def version(self, archive: object) -> str:
         """Changes when the archive does."""
-        files = self.app_state.archives.open(archive).archive.files
+        files = self.app_state.archives.open(archive).files
         return f"{len(files)}:{hash(files)}"
 
     # ------------------------------------------------------------------------------------------- the chart
@@ -186,13 +187,13 @@ class Monitoring:
     # ------------------------------------------------------------------------------------------- marking
 
     def mark_selected(self, chosen: Chosen, kept: Any, kind: str, selected: Any) -> Marks | None:
-        """What was dragged over, marked; None where nothing was."""
+        """The marks with the selected stretch; None where nothing was selected."""
         axis = self.look_up(chosen).axis
         stretch = selected_stretch(selected, axis)
         return None if stretch is None else Marks.from_json(kept, chosen.chart).with_mark(kind, *stretch)
 
     def mark_typed(self, chosen: Chosen, kept: Any, kind: str, low: object, high: object) -> Marks:
-        """What was typed, marked."""
+        """The marks with the typed interval."""
         axis = self.look_up(chosen).axis
         if not str(low or "").strip() or not str(high or "").strip():
             raise OptionError("an interval needs two times", hint="fill in both From and To")
@@ -228,7 +229,7 @@ class Monitoring:
             return job, message("busy", job.said)
         if job.state != "done":
             return job, message("error", job.said, job.hint)
-        dated = opened_quietly(job.answer.root).archive.axis.timestamp
+        dated = opened_quietly(job.answer.root).axis.timestamp
         return job, shown_reason(job.answer.diagnosis, dated=dated)
 
     def save(self, reason: str | None, name: object) -> str:
@@ -237,7 +238,7 @@ class Monitoring:
         found = self.app_state.jobs.look(reason).answer
         if not isinstance(found, Reason):
             raise OptionError("there is no reason to keep yet", hint="ask why first")
-        if wanted in opened_quietly(found.root).archive.monitors():
+        if wanted in opened_quietly(found.root).monitors():
             raise OptionError(f"there is a monitor '{wanted}' already", hint="choose another name")
         return self.app_state.jobs.send(keep_reason, found, wanted, seconds=SECONDS)
 

@@ -81,7 +81,7 @@ class RunResult:
 
 def look_at_query(report: Report, folder: Path, root: Path, text: str) -> QueryLook:
     """A query over the columns of an archive, not run."""
-    archive = opened_quietly(root).archive
+    archive = opened_quietly(root)
     try:
         (query,) = _one_query(text)
         plan = bind(query, schema_of_archive(archive))
@@ -133,7 +133,7 @@ def run_query(
     report: Report, folder: Path, root: Path, text: str, stretch: tuple[int | None, int | None], allowance: Allowance
 ) -> RunResult:
     """Run a query over an archive, or a stretch [from, to) of it in ticks; at most the allowed rows are kept."""
-    archive = opened_quietly(root).archive
+    archive = opened_quietly(root)
     (query,) = _one_query(text)
     plan = bind(query, schema_of_archive(archive))
     report("reading events")
@@ -198,11 +198,11 @@ class Reason:
 def find_reason(report: Report, folder: Path, root: Path, request: DiagnosisRequest) -> Reason:
     """The diagnosis of marked intervals."""
     watch = DiagnosisWatch(progress=lambda what, share: report(f"{what} ({share:.0%})"))
-    return Reason(root, request, diagnose_archive(opened_quietly(root).archive, request, watch=watch))
+    return Reason(root, request, diagnose_archive(opened_quietly(root), request, watch=watch))
 
 
 def keep_reason(report: Report, folder: Path, reason: Reason, name: str) -> Grade:
     """Keep a reason as a monitor; returns how well it separates the marked windows."""
-    archive = opened_quietly(reason.root).archive
+    archive = opened_quietly(reason.root)
     report("precision and recall of the monitor")
     return save_diagnosis(archive, reason.diagnosis, name, query=reason.request.query).grade

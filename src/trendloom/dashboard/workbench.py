@@ -62,7 +62,7 @@ class Workbench:
 
     def run(self, archive: object, text: object, low: object, high: object, seconds: object) -> str:
         """Start a query; returns the name of the job."""
-        opened = self.app_state.archives.open(archive).archive
+        opened = self.app_state.archives.open(archive)
         allowance = self.app_state.jobs.allowance
         wanted = min(_seconds(seconds, allowance.seconds), allowance.seconds)
         stretch = (_optional(low, opened.axis), _optional(high, opened.axis))
