@@ -114,7 +114,7 @@ def _flag(one: Field[Any], kind: Any, door: str) -> Parameter:
 
 
 def _type_of(one: Field[Any], kind: Any, *, required: bool) -> Any:
-    """What the command line reads for a field: text where it may be text, a list for several, one of the choices."""
+    """The type of a flag: text where the field may be text, a list for several values, an enum for choices."""
     spec = spec_of(one)
     if get_origin(kind) is tuple:
         return list[str] if required else list[str] | None

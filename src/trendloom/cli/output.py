@@ -157,7 +157,7 @@ def _run(variable: str, run: list[Mapping[str, Any]], names: _Names) -> Text:
 
 
 class _Names:
-    """How the events of one match are called; a date is said once, not at every event."""
+    """Names for the events of one match; a date appears once, not at every event."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema

@@ -52,7 +52,7 @@ class Allowance:
 
 
 def allowance_of(seconds: float, rows: int, memory: str | int) -> Allowance:
-    """The allowance that a caller gives; memory as for queries: 512M, 2G, or bytes."""
+    """Limits as callers write them; memory as for queries: 512M, 2G, or bytes."""
     found = bytes_of(memory)
     if seconds <= 0 or rows < 1 or not found:
         raise OptionError("limits are greater than 0", hint="leave them out for the usual ones")

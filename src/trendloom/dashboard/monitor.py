@@ -34,7 +34,7 @@ from trendloom.viz.timeline import Curve, curve_of, times_of
 
 AT, ROWS = "at", "rows"
 MOST_PARTITIONS = 2_000
-"""Partitions in a dropdown: more would make the page slow, and nobody scrolls so far."""
+"""Partitions in a dropdown: more would make the page slow."""
 WINDOWS = {"30 s": 30, "1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3_600, "6 h": 21_600, "1 d": 86_400}
 """Windows of features that are proposed, with their seconds, the finest first."""
 DEFAULT_WINDOW = "30 s"
@@ -83,7 +83,7 @@ def query_named(archive: Archive, name: object) -> ArchivedQuery:
 
 
 def value_names(query: ArchivedQuery) -> tuple[str, ...]:
-    """What can be drawn over time: numbers of the rows, or else how many rows there are."""
+    """The values that can be drawn over time: numbers of the rows, or else the number of rows."""
     return tuple(query.values) or (ROWS,)
 
 

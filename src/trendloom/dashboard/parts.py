@@ -27,7 +27,7 @@ def aria(**words: str) -> dict[str, Any]:
 
 
 def message(kind: str, said: str, hint: str | None = None) -> html.Div:
-    """What happened: `kind` is error, warning, good or busy."""
+    """A message; `kind` is error, warning, good or busy."""
     word = {"error": "Error", "warning": "Note", "good": "Done", "busy": "Working"}[kind]
     parts = [html.Strong(word + ": "), html.Span(said)]
     parts += [] if hint is None else [html.Div(hint, className="hint")]

@@ -43,7 +43,7 @@ LONGEST_QUERY = 20_000
 
 @dataclass(frozen=True)
 class QueryProblem:
-    """What is wrong with a query, and where in its text: 1-based line and column; line None: nowhere in particular."""
+    """An error of a query, and its place in the text: 1-based line and column; line None: nowhere in particular."""
 
     message: str
     hint: str | None = None
@@ -54,7 +54,7 @@ class QueryProblem:
 
 @dataclass(frozen=True)
 class QueryLook:
-    """A query looked at: what is wrong with it, or what it means and how it would run."""
+    """The result of checking a query: its error, or its meaning and how it would run."""
 
     problem: QueryProblem | None = None
     warnings: tuple[str, ...] = ()
@@ -157,7 +157,7 @@ def run_query(
 
 
 def events_for(archive: Archive, plan: Plan, stretch: tuple[int | None, int | None]) -> pa.Table:
-    """The events that a query can possibly need, as its optimized plan says."""
+    """The events that a query can need, by its optimized plan."""
     scan = plan_query(plan).plan.scan
     types = [name for name in archive.types() if scan.types is None or name in scan.types]
     table = archive.stream(*stretch, types=types, columns=list(scan.columns))

@@ -139,7 +139,7 @@ def _seconds(given: object, default: float) -> float:
 
 
 def shown_problem(text: str, problem: QueryProblem | None, warnings: Sequence[str]) -> list[Any]:
-    """What is wrong, with a button that leads to the place; or that nothing is."""
+    """The error, with a button that leads to its place; or that there is none."""
     if problem is None:
         return notes(warnings) or [html.Div("The query is right.", className="fine")]
     parts: list[Any] = [message("error", problem.message, problem.hint)]

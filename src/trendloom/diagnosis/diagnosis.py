@@ -96,7 +96,7 @@ def sentence(
     reasons: Mapping[Feature, tuple[AbnormalRange, ...]],
     windows: Mapping[Feature, tuple[Floats, Truths]],
 ) -> str:
-    """What happened, one part per feature; `windows`: its values over the labelled windows, and which are abnormal."""
+    """The reason in words, a part per feature; `windows`: its values over labelled windows, and which are abnormal."""
     parts = [_part_of_sentence(feature, ranges, *windows[feature]) for feature, ranges in reasons.items()]
     return "While it was abnormal, " + "; ".join(parts) + "."
 

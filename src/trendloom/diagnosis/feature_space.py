@@ -300,7 +300,7 @@ def is_number(kind: pa.DataType) -> bool:
 def _counts(
     feature: Feature, grouping: GroupedRows, there: Truths, hidden: Truths | None, windows: int
 ) -> Iterator[tuple[Feature, Floats]]:
-    """How many events with a value each group has, 0 included."""
+    """The number of events with a value in each group, 0 included."""
     counted = grouping.sorted(there if hidden is None else there & ~hidden)
     sums = np.bincount(grouping.group[counted], minlength=len(grouping.names) * windows)
     for value, row in zip(grouping.names, sums.reshape(len(grouping.names), windows), strict=True):

@@ -63,7 +63,7 @@ class Feature:
 
     @property
     def words(self) -> str:
-        """What it measures, in words: `free memory`, `number of TaskStart events (node n3)`."""
+        """The feature in words: `free memory`, `number of TaskStart events (node n3)`."""
         where = "" if self.category is None else f" ({self.category[0]} {self.category[1]})"
         if self.attribute is None:
             return f"number of {self.type} events{where}"
@@ -182,7 +182,7 @@ class CategoryFacts:
 
 @dataclass(frozen=True)
 class AttributeFacts:
-    """How many events have a value of a numeric column, and how many of these values are not left out."""
+    """The number of events that have a value of a numeric column, and of those whose value is not left out."""
 
     present: int = 0
     counted: int = 0
@@ -193,8 +193,8 @@ class AttributeFacts:
 
 @dataclass(frozen=True)
 class TypeFacts:
-    """What decides which features a type has: the number of events in the windows, the number that may be counted, and
-    their columns. `whole`: these are all events of the type; otherwise every possible feature is one."""
+    """Facts that decide which features a type has: the number of events in the windows, the number that may be counted,
+    and their columns. `whole`: these are all events of the type; otherwise every possible feature is one."""
 
     events: int
     counted: int

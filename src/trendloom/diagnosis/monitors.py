@@ -211,7 +211,7 @@ def run_monitor(
 
 
 def graded(archive: Archive, formula: Formula, periods: Sequence[Period]) -> Grade:
-    """How the formula, as a monitor runs it, labels the windows of labelled periods."""
+    """The result of the formula, run as a monitor, on the windows of labelled periods."""
     tables = formula_features(archive, formula, [(one.low, one.high) for one in periods])
     finest = min(tables, key=lambda table: table.window)
     alerts = formula.evaluate(*tables)

@@ -129,7 +129,7 @@ SAMPLE = 64
 
 @dataclass(frozen=True, eq=False)
 class MonitoredSeries:
-    """What a query measures in one partition: `values` at `times`, which ascend; from `first` to `last`, in ticks."""
+    """The series of a query in one partition: `values` at `times`, which ascend; from `first` to `last`, in ticks."""
 
     partition: tuple[tuple[str, Any], ...]
     first: int

@@ -69,12 +69,11 @@ def diagnose(
     progress("correlations", 0.8)
     candidates = _clustered(observed, candidates, settings)
     progress("boundaries", 0.9)
-    ranges = _ranges(observed, [one.feature for one in candidates if one.kept], settings)
+    kept = [one.feature for one in candidates if one.kept]
+    ranges = {one: abnormal_ranges(*observed.of(one), settings, whole=one.function == "count") for one in kept}
     text = _in_words(observed, candidates[0], ranges)
-    kept = tuple(
-        table.take(some)
-        for table in observed.tables
-        if (some := [feature for feature in ranges if feature.window == table.window])
+    windows = tuple(
+        table.take(some) for table in observed.tables if (some := [one for one in kept if one.window == table.window])
     )
     notes = [*_chance_notes(observed, settings)]
     if not related:
@@ -82,7 +81,7 @@ def diagnose(
     progress("done", 1.0)
     return Diagnosis(
         formula_of(ranges), ranges, tuple(candidates), text, (*periods, *(related or ())),
-        None if related is None else len(related), tuple(notes), kept,
+        None if related is None else len(related), tuple(notes), windows,
     )  # fmt: skip
 
 
@@ -101,10 +100,8 @@ def _ranked(observed: LabelledTables, settings: Settings) -> list[CandidateFeatu
     """All features by their reward; those that cannot be a reason are out."""
     found = []
     for table, windows in zip(observed.tables, observed.annotated, strict=True):
-        got = rewards(table.values[:, windows.places], windows.abnormal)
-        figures = zip(
-            got.reward.tolist(), got.abnormal.tolist(), got.reference.tolist(), got.segments.tolist(), strict=True
-        )
+        found_rewards = rewards(table.values[:, windows.places], windows.abnormal)
+        figures = zip(*(column.tolist() for column in found_rewards), strict=True)
         windows_of = {"abnormal": int(windows.abnormal.sum()), "reference": int((~windows.abnormal).sum())}
         for feature, (reward, abnormal, reference, segments) in zip(table.features, figures, strict=True):
             why = _unfit({"abnormal": abnormal, "reference": reference}, windows_of, segments, settings)
@@ -187,16 +184,6 @@ def _out(candidate: CandidateFeature, why: str) -> CandidateFeature:
 # ------------------------------------------------------------------------------------------------ the answer
 
 
-def _ranges(
-    observed: LabelledTables, features: Sequence[Feature], settings: Settings
-) -> dict[Feature, tuple[AbnormalRange, ...]]:
-    found = {}
-    for feature in features:
-        values, abnormal = observed.of(feature)
-        found[feature] = abnormal_ranges(values, abnormal, settings, whole=feature.function == "count")
-    return found
-
-
 def _in_words(
     observed: LabelledTables, best: CandidateFeature, ranges: Mapping[Feature, tuple[AbnormalRange, ...]]
 ) -> str:
@@ -260,7 +247,7 @@ def correlation_clusters(
 
 
 def components(linked: Truths) -> npt.NDArray[np.intp]:
-    """The number of the connected component of each node, of a symmetric matrix of links; one look at each row."""
+    """The number of the connected component of each node, of a symmetric matrix of links; each row is read once."""
     number = np.full(len(linked), -1, np.intp)
     for start in range(len(linked)):
         if number[start] < 0:
@@ -273,7 +260,7 @@ def components(linked: Truths) -> npt.NDArray[np.intp]:
 
 
 def distances_of_classes(values: Floats, abnormal: Truths) -> Floats:
-    """How far apart the classes of each row lie: the difference of their means in units of their deviations, times the
+    """The distance of the classes of each row: the difference of their means in units of their deviations, times the
     share of columns that have a value. Infinite where neither class varies; 0 where one has no value."""
     there = np.isfinite(values)
     filled = np.where(there, values, 0.0)
@@ -326,7 +313,7 @@ def correlations(values: Floats) -> Floats:
 
 
 def keep_before_leap(ranked: Floats, settings: Settings = Settings()) -> int:  # noqa: B008 (frozen)
-    """How many features of a ranking, best first, are before its leap."""
+    """The number of features of a ranking, best first, before its leap."""
     good = int(np.count_nonzero(ranked >= settings.least_reward))
     if good == 0:
         return 0

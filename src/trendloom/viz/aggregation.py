@@ -63,7 +63,7 @@ class RunningNumbers:
 
 
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
-    """What a query that counts does with events, no two of one time. `label` is the column that names them."""
+    """The arithmetic of a counting query over events, no two of one time. `label`: the column that names them."""
     physical = plan_query(plan)
     program = program_of(_countable(physical).pattern_spec)
     rows = events.sort_by(plan.schema.time).to_pylist()
@@ -178,7 +178,7 @@ def _matches(count: int) -> str:
 
 
 def _draw_step(axes: Axes, at: int, matrix: Matrix, enters: frozenset[tuple[int, int]], before: Sequence[int]) -> None:
-    """What event number `at` takes from the numbers before it: kept (grey), and bound (in the colour of the slot)."""
+    """Arrows for what event number `at` adds up: numbers kept (grey), and bound (in the colour of the slot)."""
     for to, row in enumerate(matrix):
         for source, coefficient in enumerate(row):
             is_entered = (to, source) in enters

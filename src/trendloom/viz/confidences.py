@@ -74,7 +74,7 @@ def likeliest(rows: pa.Table | pa.RecordBatch, most: int = MOST_LIKELY) -> pa.Ta
 
 
 def likely_of(plan: Plan, rows: pa.Table, *, most: int = MOST_LIKELY, total: int | None = None) -> LikelyMatches:
-    """What a picture of these rows shows; `total`: how many matches there are, if not all of them are here."""
+    """The likeliest matches of these rows; `total`: the number of all matches, if not all of them are here."""
     check_events(plan)
     assert plan.schema.imprecision is not None
     shown = likeliest(rows, most)

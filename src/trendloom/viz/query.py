@@ -51,7 +51,7 @@ CAPTION_WIDTH = 80
 
 
 def draw_query_pattern(plan: Plan, path: str | Path, *, title: str | None = None, caption: bool = True) -> Path:
-    """Draw the pattern of a bound query into an .svg or .png file; `plan_of` gives the plan of a text."""
+    """Draw the pattern of a bound query into an .svg or .png file; `plan_of` returns the plan of a text."""
     nodes, edges = picture_of(plan)
     return draw_pattern(nodes, edges, path, title=title or plan.name, caption=caption_of(plan) if caption else None)
 
@@ -80,7 +80,7 @@ def picture_of(plan: Plan) -> tuple[list[PatternNode], list[PatternEdge]]:
 
 
 def caption_of(plan: Plan) -> str:
-    """What the picture itself does not show."""
+    """The partition, window, semantics and conditions that the picture does not show."""
     axis, window = plan.schema.axis, plan.window
     parts = [plan.semantics.value]
     if plan.partition:
@@ -174,9 +174,6 @@ def pattern_text(pattern: algebra.Pattern, *, named: bool = True) -> str:
             return below[0]
         case algebra.Kleene() | algebra.Maybe():
             return f"({below[0]})" + ("+" if isinstance(pattern, algebra.Kleene) else "?")
-
-
-# The picture that goes with EXPLAIN: of one query its pattern, of several what they may share.
 
 
 def draw_explained(plans: Sequence[Plan], shared: Sequence[Considered], path: str | Path) -> Path:

@@ -1,7 +1,7 @@
 """Charts of a reason: each kept feature over time, abnormal and reference coloured, the boundary as a line.
 
-`charts_of` returns the charts as data; `draw_reasons` draws them into a file, the dashboard onto its page. Windows that
-nobody marked are grey. Values are joined by a line where windows follow each other; a gap stays a gap.
+`charts_of` returns the charts as data; `draw_reasons` draws them into a file, the dashboard onto its page. Windows
+without a mark are grey. Values are joined by a line where windows follow each other; a gap stays a gap.
 Cost: the windows of the kept features.
 """
 
@@ -52,7 +52,7 @@ class MarkedSpan:
 
 @dataclass(frozen=True, eq=False)
 class ReasonChart:
-    """One feature. `kinds`: for each window what it is, "" where nobody marked it; `bounds`: where abnormal values end.
+    """One feature. `kinds`: the label of each window, "" where it is not marked; `bounds`: where abnormal values end.
 
     `ranges`: the abnormal values, infinite where there is no end.
     """

@@ -74,7 +74,7 @@ def draw_sharing(groups: Sequence[Considered], path: str | Path, *, title: str |
 
 
 def drawn_segments(considered: Considered) -> list[DrawnSegment]:
-    """What is shared and the heaviest of the rest; of the options of one segment one, in the order of their queries."""
+    """The shared segments and the heaviest others; one of the options of a segment, in the order of their queries."""
     graph, plan = considered.choice.graph, considered.choice.found.plan
     shared = {graph.segments[vertex].steps for vertex in members(plan)}
     others = [one for one in heaviest(considered, graph.all) if graph.segments[one].steps not in shared]
@@ -109,7 +109,7 @@ def conflicting(segments: Sequence[DrawnSegment]) -> Iterator[tuple[int, int]]:
 
 
 def _draw_group(axes: Axes, group: Considered, segments: Sequence[DrawnSegment], top: float) -> list[Point]:
-    """Draws one group from `top` downwards and gives the corners of what it takes."""
+    """Draw one group from `top` downwards; returns the corners of its drawing."""
     tall = max(len(group.names) * QUERY_ROW, sum(one.height + GAP for one in segments))
     queries = _spread([QUERY_ROW] * len(group.names), top, tall)
     rows = _spread([one.height + GAP for one in segments], top, tall)
@@ -131,7 +131,7 @@ def _draw_group(axes: Axes, group: Considered, segments: Sequence[DrawnSegment],
 
 
 def _spread(heights: Sequence[float], top: float, tall: float) -> list[float]:
-    """The middles of rows that stand in the middle of what there is."""
+    """The middles of rows, centred in the height of the group."""
     y = top - (tall - sum(heights)) / 2
     middles = []
     for height in heights:
@@ -169,7 +169,7 @@ def _draw_line(axes: Axes, start: float, end: float, colour: str, width: float, 
 
 
 def _draw_conflict(axes: Axes, right: float, first: float, second: float) -> float:
-    """Draws a curve on the right of the segments, and gives how far it goes."""
+    """Draw a curve on the right of the segments; returns its right end."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Curve
 

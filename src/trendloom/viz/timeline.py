@@ -62,7 +62,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What is drawn of matches. `since`: the rows begin at their first events, and this names their axis.
+    """Matches as they are drawn. `since`: the rows begin at their first events, and this names their axis.
 
     `rug` has the times of the stream that are ticked below rows on the time line.
     """
@@ -85,11 +85,11 @@ class Timeline:
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineOptions:
-    """How matches are drawn over their stream.
+    """Options of drawing matches over their stream.
 
     `value` names a column of the events to draw as a curve above the matches; `spans` are stretches of time to shade.
-    `relative` draws the rows since each match's first event; None lets the length of the matches decide. `total`: how
-    many matches there are, if not all are given.
+    `relative` draws the rows since each match's first event; None lets the length of the matches decide. `total`: the
+    number of all matches, if not all are given.
     """
 
     time: str = "time"
@@ -155,7 +155,7 @@ def _row_name(number: int, match: Sequence[Mark], *, dated: bool) -> str:
 
 
 def counted(total: int, shown: int) -> str:
-    """How many matches there are, and how many of them are seen."""
+    """The number of matches, and of those that are drawn."""
     return f"{total} match{'' if total == 1 else 'es'}" if shown == total else f"the first {shown} of {total} matches"
 
 
@@ -227,7 +227,7 @@ EVENTS = "events"
 def timeline_of_rows(
     rows: pa.Table, events: pa.Table, times: Sequence[str], *, time: str = "time", most: int = 25
 ) -> Timeline | None:
-    """What is drawn of the first rows; None where they have no times.
+    """The timeline of the first rows; None where they have no times.
 
     `times`: the columns of the rows that hold times; `events`: the stream, whose times are in the column `time`.
     """
