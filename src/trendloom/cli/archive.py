@@ -122,7 +122,7 @@ The same files archived again replace themselves. A live stream archives itself:
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveOptions:
-    """Options of archiving."""
+    """What is archived, and how the archive is kept."""
 
     # fmt: off
     queries: str | None = option_field(

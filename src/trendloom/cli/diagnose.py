@@ -126,7 +126,7 @@ class FeatureEngine:
 
 @dataclass(frozen=True, kw_only=True)
 class DiagnoseOptions:
-    """Options of a diagnosis."""
+    """What is to be explained, with which features, and what becomes of the reason."""
 
     # fmt: off
     archive: str = option_field(
@@ -270,7 +270,7 @@ MONITOR_EPILOG = """
 
 @dataclass(frozen=True, kw_only=True)
 class MonitorOptions:
-    """Options of running a monitor."""
+    """Where to look for a monitor, and what to do with the alerts."""
 
     # fmt: off
     archive: str = option_field(

@@ -38,7 +38,7 @@ GUIDES = r"(?m)^[│├└─ ]+"
 
 @dataclass(frozen=True, kw_only=True)
 class ExplainOptions:
-    """Options beside the plans."""
+    """What is explained beside the plans."""
 
     # fmt: off
     analyze: bool = option_field(

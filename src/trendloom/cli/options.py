@@ -42,7 +42,7 @@ class Format(StrEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class Messages:
-    """Output of a command beside its result."""
+    """What a command says beside its result."""
 
     # fmt: off
     quiet: bool = option_field(

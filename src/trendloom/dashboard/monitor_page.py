@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
@@ -128,7 +129,7 @@ def _wire_choosing(app: Dash, page: Monitoring) -> None:
     def choose_archive(archive: object, before: object) -> tuple[Any, Any]:
         found, _ = attempt(page.queries, archive)
         names = found or []
-        return choices(names), before if before in names else next(iter(names), None)
+        return choices(names), _kept_or_first(before, names)
 
     @app.callback(
         Output("partition", "options"),
@@ -144,9 +145,12 @@ def _wire_choosing(app: Dash, page: Monitoring) -> None:
         found, _ = attempt(page.partitions, archive, query)
         values, _ = attempt(page.values, archive, query)
         options = [{"label": one.label, "value": one.text} for one in found or ()]
-        texts, names = [one["value"] for one in options], values or ()
-        kept = partition if partition in texts else next(iter(texts), None)
-        return options, kept, choices(names), value if value in names else next(iter(names), None)
+        kept, names = _kept_or_first(partition, [one["value"] for one in options]), values or ()
+        return options, kept, choices(names), _kept_or_first(value, names)
+
+
+def _kept_or_first(before: object, options: Sequence[str]) -> object:
+    return before if before in options else next(iter(options), None)
 
 
 def _wire_chart(app: Dash, page: Monitoring) -> None:
@@ -163,10 +167,9 @@ def _wire_chart(app: Dash, page: Monitoring) -> None:
         Input("marks", "data"),
         Input("live-clock", "n_intervals"),
         State("seen-version", "data"),
-        State("window", "value"),
     )
     def draw(
-        archive: object, query: object, partition: object, value: object, kept: Any, ticks: Any, seen: Any, window: Any
+        archive: object, query: object, partition: object, value: object, kept: Any, ticks: Any, seen: Any
     ) -> tuple[Any, ...]:
         version, _ = attempt(page.version, archive)
         if ctx.triggered_id == "live-clock" and version == seen:
@@ -200,17 +203,17 @@ def _wire_marking(app: Dash, page: Monitoring) -> None:
     def mark(
         selected: Any, add: Any, clear: Any, removed: Any, kind: str, low: Any, high: Any, kept: Any, *chosen: object
     ) -> tuple[Any, Any]:
-        now, asked = Chosen(*chosen), ctx.triggered_id
+        now, trigger = Chosen(*chosen), ctx.triggered_id
         found: Marks | None
         problem: Any = None
-        if asked == "chart":
+        if trigger == "chart":
             found, problem = attempt(page.mark_selected, now, kept, kind, selected)
-        elif asked == "mark-add":
+        elif trigger == "mark-add":
             found, problem = attempt(page.mark_typed, now, kept, kind, low, high)
-        elif asked == "mark-clear":
+        elif trigger == "mark-clear":
             found = Marks(now.chart)
-        elif isinstance(asked, dict) and any(removed):
-            found = Marks.from_json(kept, now.chart).without(int(asked["place"]))
+        elif isinstance(trigger, dict) and any(removed):
+            found = Marks.from_json(kept, now.chart).without(int(trigger["place"]))
         else:
             found = None
         return (no_update if found is None else found.to_json()), problem

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -53,10 +55,7 @@ class RunningNumbers:
 
     def numbers(self) -> list[tuple[int, ...]]:
         """The numbers of all slots: before the first event and after each."""
-        found = [self.nothing]
-        for matrix in self.matrices:
-            found.append(applied(matrix, found[-1]))
-        return found
+        return list(accumulate(self.matrices, applied, initial=self.nothing))
 
     def matches(self, numbers: Sequence[int]) -> int:
         return sum(numbers[slot] for slot in self.accepts)
@@ -106,17 +105,16 @@ def _matrix(program: Program, positions: frozenset[int]) -> Matrix:
     return tuple(map(tuple, found))
 
 
-def applied(matrix: Matrix, numbers: Sequence[int]) -> tuple[int, ...]:
+def applied(numbers: tuple[int, ...], matrix: Matrix) -> tuple[int, ...]:
+    """The numbers after an event."""
     return tuple(sum(map(int.__mul__, row, numbers)) for row in matrix)
 
 
 def product(matrices: Iterable[Matrix], size: int) -> Matrix:
     """The matrix of a stretch of events: later ones stand on the left."""
-    found: Matrix = tuple(tuple(int(row == column) for column in range(size)) for row in range(size))
-    for matrix in matrices:
-        columns = [applied(matrix, column) for column in zip(*found, strict=True)]
-        found = tuple(zip(*columns, strict=True))
-    return found
+    events = list(matrices)
+    units = [tuple(int(row == column) for row in range(size)) for column in range(size)]
+    return tuple(zip(*(reduce(applied, events, unit) for unit in units), strict=True))
 
 
 def _name(program: Program, slot: Slot) -> str:
@@ -248,7 +246,7 @@ def panes_of(plan: Plan, found: RunningNumbers) -> tuple[int, list[Pane], list[P
     for start in range(-(-first // slide) * slide, last - within + 1, slide):
         inside = [pane.matrix for pane in panes if start <= pane.start < start + within]
         whole = product(inside, size)
-        windows.append(Pictured(start, start + within, found.matches(applied(whole, found.nothing))))
+        windows.append(Pictured(start, start + within, found.matches(applied(found.nothing, whole))))
     return length, panes, windows
 
 
