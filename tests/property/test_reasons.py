@@ -16,7 +16,7 @@ from tests.property.amounts import amount, thorough
 
 from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part
 from trendloom.diagnosis.features import Feature, FeatureTable
-from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of, ranges_of
+from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of
 from trendloom.diagnosis.reasoning import correlations
 from trendloom.diagnosis.request import Settings
 from trendloom.diagnosis.reward import abnormal_ranges, boundary, rewards, segments
@@ -164,6 +164,23 @@ def some_ranges(draw: st.DrawFn) -> tuple[AbnormalRange, ...]:
     elif draw(st.booleans()):
         ranges[-1] = AbnormalRange(ranges[-1].low, np.inf)
     return tuple(ranges)
+
+
+def ranges_of(formula: Formula, feature: Feature) -> tuple[AbnormalRange, ...]:
+    """The ranges of a feature that its clauses came from."""
+    clauses = [clause for clause in formula.clauses if clause[0].feature == feature]
+    lows, highs = [-np.inf], [np.inf]
+    for clause in clauses:
+        if len(clause) == 2:
+            highs.append(clause[0].bound)
+            lows.append(clause[1].bound)
+            continue
+        bound = clause[0].bound
+        if clause[0].operator in (">=", "="):
+            lows[0] = bound
+        if clause[0].operator in ("<=", "="):
+            highs[0] = bound
+    return tuple(AbnormalRange(low, high) for low, high in zip(sorted(lows), sorted(highs), strict=True))
 
 
 @thorough(amount(60))

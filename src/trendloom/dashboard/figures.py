@@ -142,15 +142,15 @@ def timeline_figure(drawn: Timeline) -> go.Figure:
     _add_lines(figure, drawn)
     for label, colour in drawn.palette.items():
         places = [
-            (moment, row, lane)
+            (moment, row)
             for row, lane in enumerate(drawn.lanes)
             for mark, moment in zip(lane.marks, lane.moments, strict=True)
             if mark.label == label
         ]
         figure.add_trace(
             go.Scatter(
-                x=_moments([moment for moment, _, _ in places]),
-                y=[row for _, row, _ in places],
+                x=_moments([moment for moment, _ in places]),
+                y=[row for _, row in places],
                 mode="markers",
                 name=plain(label),
                 marker={"color": colour, "size": 8},

@@ -21,7 +21,7 @@ Cost: distances of all pairs, with at most 64 quantiles of each period's values.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from itertools import product
 from typing import Any
 
@@ -56,13 +56,7 @@ class Period:
         partition = {
             name: v if isinstance(v, str | int | float | bool | None) else str(v) for name, v in self.partition
         }
-        return {
-            "low": self.low,
-            "high": self.high,
-            "abnormal": self.abnormal,
-            "partition": partition,
-            "annotated": self.annotated,
-        }
+        return asdict(self) | {"partition": partition}
 
 
 @dataclass(frozen=True, eq=False)
