@@ -61,14 +61,10 @@ class Period:
 
 @dataclass(frozen=True, eq=False)
 class LabelledWindows:
-    """The windows of a table that lie whole inside a period: their places, and whether they are abnormal.
-
-    `annotated`: which of them a person has marked.
-    """
+    """The windows of a table that lie whole inside a period: their places, and whether they are abnormal."""
 
     places: np.ndarray[Any, Any]
     abnormal: Truths
-    annotated: Truths
 
 
 def labelled(table: FeatureTable, periods: Sequence[Period]) -> LabelledWindows:
@@ -89,7 +85,7 @@ def labelled(table: FeatureTable, periods: Sequence[Period]) -> LabelledWindows:
     alike = ~annotated & (marked[False, True] ^ marked[False, False])
     places = np.flatnonzero(annotated | alike)
     abnormal = marked[True, True] | (alike & marked[False, True])
-    return LabelledWindows(places, abnormal[places], annotated[places])
+    return LabelledWindows(places, abnormal[places])
 
 
 def check_periods(periods: Sequence[Period]) -> None:
