@@ -15,18 +15,6 @@ from importlib.abc import MetaPathFinder
 
 LOWEST = 19
 """The lowest priority: such a process runs when no other one needs the core."""
-
-
-def give_way() -> None:
-    """Lower the priority of this process, for good; where the system has no priorities, nothing is done.
-
-    On a machine with free cores a diagnosis takes no longer; on a busy one live streams go first. (SCHED_IDLE of Linux
-    was measured as well: streams gain nothing, and on a busy machine a diagnosis never ends.)
-    """
-    if hasattr(os, "nice"):
-        os.nice(max(0, LOWEST - os.nice(0)))
-
-
 GIVING_WAY = ("diagnose",)
 """Commands that let live streams on the same machine go first."""
 ALONE = ("check", "diagnose", "monitor")
@@ -52,6 +40,16 @@ def prepare(words: Sequence[str]) -> None:
         give_way()
     if runs_here(words):
         do_without_pandas()
+
+
+def give_way() -> None:
+    """Lower the priority of this process, for good; where the system has no priorities, nothing is done.
+
+    On a machine with free cores a diagnosis takes no longer; on a busy one live streams go first. (SCHED_IDLE of Linux
+    was measured as well: streams gain nothing, and on a busy machine a diagnosis never ends.)
+    """
+    if hasattr(os, "nice"):
+        os.nice(max(0, LOWEST - os.nice(0)))
 
 
 def runs_here(words: Sequence[str]) -> bool:
