@@ -96,7 +96,7 @@ NOTE = "#555555"
 FAINT = "#9AA0A6"
 GRID = "#E6E8EB"
 
-_STYLE: dict[str, Any] = {
+STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,
@@ -107,11 +107,6 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "trendloom",
     "svg.fonttype": "none",
 }
-
-
-def style() -> Any:
-    """Settings to draw and save under: `with matplotlib.rc_context(style())`, whose types need literal keys."""
-    return dict(_STYLE)
 
 
 def colours(variables: Iterable[str]) -> dict[str, str]:
@@ -145,15 +140,12 @@ def picture(path: str | Path, width: float = 10, height: float = 5) -> Iterator[
     from matplotlib import rc_context
     from matplotlib.figure import Figure
 
-    with rc_context(style()):
+    metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
+    style: Any = STYLE  # matplotlib's types need literal keys
+    with rc_context(style):
         figure = Figure(figsize=(width, height))
         yield figure
-        save(figure, target)
-
-
-def save(figure: Figure, target: Path) -> None:
-    metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
-    figure.savefig(target, dpi=160, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+        figure.savefig(target, dpi=160, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
 
 
 # ------------------------------------------------------------------------------------------------- axes
