@@ -17,10 +17,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 import trendloom as tl
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
-from trendloom.diagnosis.periods import Period, labelled
-from trendloom.diagnosis.related_periods import MonitoredSeries
+from trendloom.diagnosis.periods import MonitoredSeries, Period, labelled
 from trendloom.simulate import (
     ANOMALIES,
     WORKLOADS,
@@ -108,7 +107,8 @@ def features_of(simulation: Simulation, spans: Sequence[tuple[int, int]]) -> Fea
     partitions = tuple(((simulation.key, name),) for name in sorted(marked))
     left_out = [Excluded(type_, attribute, partitions), Excluded(type_, None, partitions)]
     space = FeatureSpace(left_out=left_out, keys=[simulation.key], length="30 s")
-    return features_at(by_type(simulation.events), "time", windows_within(spans, WINDOW, "30 s"), WINDOW, space)
+    windows = WindowedSpace(WINDOW, windows_within(spans, WINDOW, "30 s"), space)
+    return features_in_part(by_type(simulation.events), "time", windows).table
 
 
 def by_type(events: pa.Table) -> dict[str, pa.Table]:

@@ -24,8 +24,8 @@ from benchmarks.cases.diagnosis import EVALUATION, HELD_BACK, Case, anomalies, m
 from benchmarks.diagnosis.methods import METHODS, OURS, Scores, explain_case, score
 from benchmarks.diagnosis.nab import count_nab
 from benchmarks.harness.report import Report, Result
-from trendloom.diagnosis.clusters import distances_of_classes
-from trendloom.diagnosis.diagnosis import Settings
+from trendloom.diagnosis.reasoning import distances_of_classes
+from trendloom.diagnosis.request import Settings
 from trendloom.diagnosis.reward import rewards
 
 Array = np.ndarray[Any, Any]

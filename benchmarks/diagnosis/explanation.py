@@ -17,7 +17,7 @@ import pyarrow as pa
 from benchmarks.baselines.explanation import Key, plain_features, plain_reward
 from benchmarks.harness.report import Curve, Report, race
 from trendloom.diagnosis.diagnosis import Diagnosis
-from trendloom.diagnosis.feature_space import feature_table
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
@@ -67,7 +67,8 @@ def measured_stream(count: int, *, types: int = TYPES, nodes: bool = False) -> d
 
 
 def table_of(events: Mapping[str, pa.Table]) -> FeatureTable:
-    return feature_table(events, "time", 0, WINDOWS * WINDOW, WINDOW, length="30 s")
+    starts = windows_within([(0, WINDOWS * WINDOW)], WINDOW)
+    return features_in_part(events, "time", WindowedSpace(WINDOW, starts, FeatureSpace(length="30 s"))).table
 
 
 def reason_of(table: FeatureTable) -> Diagnosis:

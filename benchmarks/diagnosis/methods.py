@@ -16,13 +16,13 @@ import numpy as np
 from benchmarks.baselines.greedy_features import greedy_choice
 from benchmarks.cases.diagnosis import Case, filled_in
 from benchmarks.peers.scikit_learn import BASELINES, Model, majority_vote
-from trendloom.diagnosis.boundaries import abnormal_ranges
-from trendloom.diagnosis.diagnosis import Diagnosis, Settings
+from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.formula import Formula, formula_of
-from trendloom.diagnosis.periods import Period, labelled
+from trendloom.diagnosis.periods import Period, labelled, related_periods
 from trendloom.diagnosis.reasoning import diagnose
-from trendloom.diagnosis.related_periods import related_periods
+from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.reward import abnormal_ranges
 
 Array = np.ndarray[Any, Any]
 OURS, UNCLUSTERED, GREEDY = "ours", "ours before clustering", "greedy mutual information"

@@ -29,11 +29,12 @@ import pyarrow.parquet as pq
 from rich.console import Console
 from rich.table import Table
 
-from trendloom.diagnosis.diagnosis import Diagnosis, Settings
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, features_at, windows_within
+from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import Feature
 from trendloom.diagnosis.periods import Period
 from trendloom.diagnosis.reasoning import diagnose
+from trendloom.diagnosis.request import Settings
 
 DATA = Path(__file__).resolve().parents[2] / "examples" / "data"
 HOUR = 3_600_000_000
@@ -130,7 +131,9 @@ def _diagnosed(
     hidden = [Excluded("Metric", "value", partition), Excluded("Metric", None, partition)] if left_out else []
     starts = windows_within([(one.low, one.high) for one in periods], HOUR, "1 h")
     space = FeatureSpace(left_out=hidden, length="1 h")
-    table = features_at({"Metric": events.drop_columns(["type"])}, "time", starts, HOUR, space)
+    table = features_in_part(
+        {"Metric": events.drop_columns(["type"])}, "time", WindowedSpace(HOUR, starts, space)
+    ).table
     return diagnose([table], periods, None, settings)
 
 

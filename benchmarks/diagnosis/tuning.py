@@ -25,7 +25,7 @@ from rich.table import Table
 
 from benchmarks.cases.diagnosis import TUNING, Case, anomalies, make_case
 from benchmarks.diagnosis.methods import clusters_of, consistency, diagnose_case, f_measure, predict_by
-from trendloom.diagnosis.diagnosis import Settings
+from trendloom.diagnosis.request import Settings
 
 SHARES = (0.3, 0.4, 0.5, 0.6, 0.7, 0.8)
 CORRELATIONS = (0.5, 0.6, 0.7, 0.8, 0.9)

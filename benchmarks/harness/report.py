@@ -136,13 +136,9 @@ def _cells(r: Result) -> tuple[str, ...]:
 
 def draw_growth(curves: Sequence[Curve], target: Path) -> Path:
     """Seconds by size, both on logarithmic scales: a straight line's slope is the exponent."""
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
+    from trendloom.viz.canvas import GRID, PALETTE, picture
 
-    from trendloom.viz.canvas import GRID, PALETTE, save, style
-
-    with mpl.rc_context(style()):
-        figure = Figure(figsize=(7, 5.5))
+    with picture(target, 7, 5.5) as figure:
         axes = figure.subplots()
         for number, curve in enumerate(curves):
             label = f"{curve.name}: n^{curve.exponent:.2f}" if curve.power else f"{curve.name}: no power of n"
@@ -150,7 +146,7 @@ def draw_growth(curves: Sequence[Curve], target: Path) -> Path:
         axes.set(title=curves[0].picture, xlabel="events per window", ylabel="seconds")
         axes.grid(color=GRID)
         axes.legend(frameon=False, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=2)
-        return save(figure, target)
+    return target
 
 
 # -------------------------------------------------------------------------------------------------- timing

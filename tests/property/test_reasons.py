@@ -14,13 +14,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.property.amounts import amount, thorough
 
-from trendloom.diagnosis.boundaries import abnormal_ranges, boundary
-from trendloom.diagnosis.clusters import correlations
-from trendloom.diagnosis.diagnosis import Settings
-from trendloom.diagnosis.feature_space import FeatureSpace, features_at
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part
 from trendloom.diagnosis.features import Feature, FeatureTable
-from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of, ranges_of
-from trendloom.diagnosis.reward import rewards, segments
+from trendloom.diagnosis.formula import AbnormalRange, Formula, formula_of
+from trendloom.diagnosis.reasoning import correlations
+from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.reward import abnormal_ranges, boundary, rewards, segments
 
 VALUES = st.one_of(st.none(), st.integers(0, 4).map(float), st.floats(-5, 5, width=32))
 
@@ -89,7 +88,7 @@ def test_features_of_columns_equal_those_of_rows(events: dict[str, list[dict[str
     kinds = {"time": pa.int64(), "x": pa.float64(), "y": pa.int32(), "node": pa.string(), "one": pa.string()}
     tables = {name: pa.Table.from_pylist(rows, pa.schema(kinds)) for name, rows in events.items()}
     starts = np.array(sorted(windows)) * 5
-    found = features_at(tables, "time", starts, 5, FeatureSpace())
+    found = features_in_part(tables, "time", WindowedSpace(5, starts, FeatureSpace())).table
     expected = plain_features(events, "time", starts.tolist(), 5, ["node", "one"])
     by_key = {
         (f.type, f.attribute, f.function, f.category): row for f, row in zip(found.features, found.values, strict=True)
@@ -165,6 +164,23 @@ def some_ranges(draw: st.DrawFn) -> tuple[AbnormalRange, ...]:
     elif draw(st.booleans()):
         ranges[-1] = AbnormalRange(ranges[-1].low, np.inf)
     return tuple(ranges)
+
+
+def ranges_of(formula: Formula, feature: Feature) -> tuple[AbnormalRange, ...]:
+    """The ranges of a feature that its clauses came from."""
+    clauses = [clause for clause in formula.clauses if clause[0].feature == feature]
+    lows, highs = [-np.inf], [np.inf]
+    for clause in clauses:
+        if len(clause) == 2:
+            highs.append(clause[0].bound)
+            lows.append(clause[1].bound)
+            continue
+        bound = clause[0].bound
+        if clause[0].operator in (">=", "="):
+            lows[0] = bound
+        if clause[0].operator in ("<=", "="):
+            highs[0] = bound
+    return tuple(AbnormalRange(low, high) for low, high in zip(sorted(lows), sorted(highs), strict=True))
 
 
 @thorough(amount(60))

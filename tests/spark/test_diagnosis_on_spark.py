@@ -13,8 +13,8 @@ from tests.unit.engines.archived_runs import ABNORMAL, FIRST, archive_of_runs, b
 
 import trendloom as tl
 from trendloom.archive import Archive, create_archive, open_archive, write_events
-from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
+from trendloom.diagnosis.archived_features import features_of_archive
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, WindowedSpace, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import Formula, Operator, Predicate
 from trendloom.diagnosis.monitors import Grade, Monitor, keep_monitor, run_monitor

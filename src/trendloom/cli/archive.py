@@ -8,10 +8,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from trendloom.cli.console import Shown, output_console, progress, report_note, warnings_told
+from trendloom.cli.console import Shown, output_console, plain_table, progress, report_note, user_warnings
 from trendloom.cli.options import STANDARD_INPUT, Messages, SomeEvents, command_options, read_query
 from trendloom.errors import OptionError, option
 from trendloom.options import ARCHIVE, Options, columns_named, option_field
@@ -21,9 +20,6 @@ if TYPE_CHECKING:
     from trendloom.archive.requests import Archived, ArchiveRequest
 
 
-# An archive as commands open it.
-
-
 def open_archive_at(place: str) -> Archive:
     """The archive in a folder."""
     from trendloom.archive import open_archive
@@ -31,7 +27,7 @@ def open_archive_at(place: str) -> Archive:
     return open_archive(Path(place))
 
 
-# What an archive holds, for people: its types with their attributes, its queries with their partitions, monitors.
+# --------------------------------------------------------------------------------- what an archive holds
 
 
 MOST = 100
@@ -48,7 +44,6 @@ def show_archive(archive: Archive) -> None:
 
 
 def _headline(archive: Archive) -> str:
-
     from trendloom.archive.commits import EVENTS
 
     files = [file for file in archive.files if file.kind == EVENTS]
@@ -70,7 +65,7 @@ def _shown(tick: int, archive: Archive) -> str:
 
 def _table(*names: str) -> Table:
     numbers = {"events", "rows", "partitions"}
-    table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False)
+    table = plain_table()
     for name in names:
         table.add_column(name, justify="right" if name in numbers else "left")
     return table
@@ -88,7 +83,6 @@ def _types(archive: Archive) -> Table:
 
 
 def _queries(archive: Archive) -> Table:
-
     from trendloom.archive.commits import RESULTS
     from trendloom.archive.partitions import MEASURES
 
@@ -106,8 +100,8 @@ def _queries(archive: Archive) -> Table:
 
 def _monitors(archive: Archive) -> Table:
     table = _table("monitor", "formula")
-    for name, told in archive.monitors().items():
-        table.add_row(name, str(told.get("sentence") or told.get("formula", "")))
+    for name, found in archive.monitors().items():
+        table.add_row(name, str(found.get("sentence") or found.get("formula", "")))
     return table
 
 
@@ -162,7 +156,7 @@ def archive(
     messages: Messages,
 ) -> None:
     """Archive events and the rows of queries over them; show what an archive holds."""
-    with warnings_told(quiet=messages.quiet):
+    with user_warnings(quiet=messages.quiet):
         from trendloom.archive.catalog import local_root
         from trendloom.archive.requests import ArchiveRequest, commit_name
 
@@ -179,7 +173,7 @@ def archive(
         with progress(wanted=not messages.quiet) as shown:
             archived = _archived(request, events, options, shown, messages)
         if not messages.quiet:
-            report_note(_told(archived, folder))
+            report_note(_summary(archived, folder))
         if kept.compact:
             _look_after(root, compact=True, quiet=True)
 
@@ -210,7 +204,7 @@ def _archived(
     return archive_locally(request, events, options, watch)
 
 
-def _told(archived: Archived, folder: str) -> str:
+def _summary(archived: Archived, folder: str) -> str:
     parts = [f"{archived.events:,} events"] if "events" not in archived.there else []
     parts += [f"{rows:,} rows of query {name}" for name, rows in archived.rows.items() if rows or not archived.there]
     text = f"archived in {folder}: {', '.join(parts)}" if parts else f"nothing new for {folder}"

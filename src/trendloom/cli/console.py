@@ -1,4 +1,4 @@
-"""What people see beside the result: warnings, notes, progress and errors, all on standard error.
+"""Output beside the result: warnings, notes, progress and errors, all on standard error.
 
 An error is one message and an exit status: 2 for a bad query or bad options, 1 for bad data or a failed run. A place in
 a query is drawn with a caret, so these messages are never wrapped.
@@ -17,7 +17,9 @@ from functools import cache
 from typing import TextIO
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
+from rich.table import Table
 from rich.text import Text
 
 from trendloom.errors import (
@@ -49,8 +51,13 @@ def _console(stream: TextIO) -> Console:
 
 def output_console() -> Console:
     """Standard output as it is now; a file or pipe has no width of its own."""
-    told = sys.stdout.isatty() or "COLUMNS" in os.environ
-    return Console(file=sys.stdout, highlight=False, width=None if told else WIDTH_OF_A_FILE)
+    has_width = sys.stdout.isatty() or "COLUMNS" in os.environ
+    return Console(file=sys.stdout, highlight=False, width=None if has_width else WIDTH_OF_A_FILE)
+
+
+def plain_table() -> Table:
+    """An empty table without a frame."""
+    return Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
 
 
 # ------------------------------------------------------------------------------------------------ errors
@@ -98,7 +105,7 @@ def exit_status(error: Exception) -> int:
 
 
 def _forget_standard_output() -> None:
-    """Whoever read our output has seen enough (`| head`); writing what is buffered would only fail again."""
+    """After a reader closed our output (`| head`), writing what is buffered would only fail again."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
@@ -124,16 +131,16 @@ def report_warnings(warnings: Iterable[QueryWarning | str], query: str | None = 
 
 
 @contextmanager
-def warnings_told(*, quiet: bool) -> Iterator[None]:
-    """Warnings of Python's that are meant for users, as other warnings are told, when the block is over."""
-    with warnings.catch_warnings(record=True) as told:
+def user_warnings(*, quiet: bool) -> Iterator[None]:
+    """Print Python's warnings for users like our own, when the block is over."""
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("ignore")
         warnings.simplefilter("always", UserWarning)
         try:
             yield
         finally:
             if not quiet:
-                report_warnings(str(one.message) for one in told if one.category in (UserWarning, ArchiveWarning))
+                report_warnings(str(one.message) for one in caught if one.category in (UserWarning, ArchiveWarning))
 
 
 def report_note(text: str) -> None:
@@ -159,11 +166,10 @@ def _marked(word: str, style: str, text: str) -> Text:
 
 @dataclass(frozen=True)
 class Shown:
-    """Progress under way: how to name the stage, to count matches and say how many there will be, and to end it.
+    """Callbacks for progress, None where it is not shown.
 
-    `compiling` names a function in place of the stage for as long as it is compiled, until it hears None.
-
-    None: nobody watches.
+    `found`: the number of matches so far; `foreseen`: the number to come; `say`: the current step; `compiling`: the
+    function that is being compiled, then None; `stop`: the progress is over.
     """
 
     found: Callable[[int], None] | None = None
@@ -175,7 +181,7 @@ class Shown:
 
 @contextmanager
 def progress(*, wanted: bool) -> Iterator[Shown]:
-    """A line on standard error that shows that a run is alive; only where somebody watches a terminal."""
+    """A line on standard error that shows the progress of a run; only on a terminal."""
     console = errors_console()
     if not wanted or not console.is_terminal:
         yield Shown()
@@ -197,7 +203,7 @@ def progress(*, wanted: bool) -> Iterator[Shown]:
 
         def compiling(name: str | None) -> None:
             text = stage if name is None else f"compiling {name}, once"
-            shown.update(task, description=text, refresh=True)  # now: the compiler lets nobody else draw
+            shown.update(task, description=text, refresh=True)  # at once: nothing is drawn while the compiler runs
 
         of = ""
 

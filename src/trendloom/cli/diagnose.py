@@ -1,4 +1,7 @@
-"""`trendloom diagnose`: why was this stretch of a chart abnormal? A table of features, and a sentence."""
+"""`trendloom diagnose`: why was this stretch of a chart abnormal? A table of features, and a sentence.
+
+`trendloom monitor`: look for a kept reason in the archive; without a name, the list of monitors.
+"""
 
 from __future__ import annotations
 
@@ -7,30 +10,31 @@ import re
 import sys
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 from rich.text import Text
 from typer.core import TyperCommand
 
 from trendloom.cli.archive import open_archive_at
-from trendloom.cli.console import output_console, progress, report_note, spark_prints_into, warnings_told
-from trendloom.cli.options import Messages, command_options
-from trendloom.cli.picture import check_target
+from trendloom.cli.console import output_console, plain_table, progress, report_note, spark_prints_into, user_warnings
+from trendloom.cli.options import Format, Messages, command_options, picture_target
 from trendloom.errors import OptionError
 from trendloom.options import COMMAND, ENGINE, EVENTS, OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from trendloom.archive import Archive
     from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+    from trendloom.diagnosis.monitors import Monitor
 
 
 # Options that take an interval: `--abnormal FROM TO`, `--reference [KEY=VALUE ...] FROM TO`.
 #
-# An interval of another partition says which before its times, so these options take two words or more. The command's
-# parser knows fixed numbers of words only: the words of an interval are joined before it sees them.
+# An interval of another partition names it before its times, so these options take two words or more. The command's
+# parser takes fixed numbers of words only: the words of an interval are joined before it runs.
 
 
 BETWEEN = "\x1f"
@@ -94,7 +98,7 @@ def attributes_of(words: Sequence[str] | None, name: str) -> dict[str, Any]:
     return found
 
 
-EPILOG = """
+DIAGNOSE_EPILOG = """
 [bold]Examples[/]
 
   trendloom diagnose --archive history --query queue --partition job=j7 --abnormal '2024-01-31 12:00' '2024-01-31 12:20'
@@ -171,7 +175,7 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
     from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, names_in
     from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive
 
-    target = None if chosen.picture is None else check_target(chosen.picture)
+    target = None if chosen.picture is None else picture_target(chosen.picture)
     request = DiagnosisRequest(
         chosen.query,
         attributes_of(chosen.partition, "--partition"),
@@ -184,7 +188,7 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
         time_zone=options.time_zone,
         master=options.master,
     )
-    with warnings_told(quiet=messages.quiet):
+    with user_warnings(quiet=messages.quiet):
         opened = open_archive_at(chosen.archive)
         with progress(wanted=not messages.quiet) as shown:
             watch = DiagnosisWatch(
@@ -195,8 +199,8 @@ def diagnose(chosen: DiagnoseOptions, features: FeatureEngine, options: Options,
     monitor = None if chosen.save_as is None else find_monitor(opened, chosen.save_as)
     text = None if monitor is None else monitor.query(opened.axis)
     if chosen.format == "json":
-        told = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
-        sys.stdout.write(json.dumps(told, indent=2) + "\n")
+        content = found.to_json() | ({} if monitor is None else {"monitor": monitor.to_json() | {"query": text}})
+        sys.stdout.write(json.dumps(content, indent=2) + "\n")
     else:
         show_diagnosis(found, output_console(), everything=chosen.all)
     if target is not None:
@@ -223,7 +227,7 @@ def show_diagnosis(found: Diagnosis, console: Console, *, everything: bool) -> N
     """The features that were kept and the best of the others, and the reason in a sentence."""
     shown = list(found.candidates) if everything else shortened(found.candidates)
     validated = any(one.validated is not None for one in found.candidates)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = plain_table()
     table.add_column("feature", overflow="fold")
     table.add_column("reward", justify="right")
     if validated:
@@ -248,3 +252,126 @@ def shortened(candidates: Sequence[CandidateFeature]) -> list[CandidateFeature]:
     others = [one for one in candidates if not one.kept][:SHOWN]
     chosen = {id(one) for one in others}
     return [one for one in candidates if one.kept or id(one) in chosen]
+
+
+# -------------------------------------------------------------------------------------------- monitors
+
+
+MONITOR_EPILOG = """
+[bold]Examples[/]
+
+  trendloom monitor --archive history
+
+  trendloom monitor memory_low --archive history --from '2024-01-31' --format jsonl
+
+`trendloom stream --monitor memory_low --archive history --source ...` watches live events.
+"""
+
+
+@dataclass(frozen=True, kw_only=True)
+class MonitorOptions:
+    """Where to look for a monitor, and what to do with the alerts."""
+
+    # fmt: off
+    archive: str = option_field(
+        "", "The archive that keeps the monitor, and its events.", EVENTS,
+        commands="monitor", short="-a", metavar="FOLDER", defaults={COMMAND: MISSING})
+    from_: str | None = option_field(
+        None, "Only windows from this time on.", EVENTS, commands="monitor", metavar="TIME")
+    to: str | None = option_field(None, "Only windows before this time.", EVENTS, commands="monitor", metavar="TIME")
+    format: str = option_field(
+        "table", "How alerts are given out.", OUTPUT, commands="monitor", short="-f", choices=tuple(Format))
+    output: str | None = option_field(
+        None, "Write to this file, whole or not at all; else to standard output.", OUTPUT,
+        commands="monitor", short="-o", metavar="PATH")
+    # fmt: on
+
+
+@command_options("monitor")
+def monitor(
+    chosen: MonitorOptions,
+    features: FeatureEngine,
+    options: Options,
+    messages: Messages,
+    name: Annotated[
+        str | None,
+        typer.Argument(metavar="[NAME]", show_default=False, help="What `trendloom diagnose --save-as NAME` kept."),
+    ] = None,
+) -> None:
+    """Find the windows of an archive in which a monitor's formula holds."""
+    from trendloom.cli.output import choose_delivery
+    from trendloom.diagnosis.monitors import find_monitor
+    from trendloom.diagnosis.request import tick_of
+
+    with user_warnings(quiet=messages.quiet):
+        opened = open_archive_at(chosen.archive)
+        if name is None:
+            _list_monitors(opened)
+            return
+        found = find_monitor(opened, name)
+        as_table = chosen.format == "table" and chosen.output is not None
+        delivery = choose_delivery(None if as_table else chosen.format, chosen.output, [])
+        low, high = (
+            None if text is None else tick_of(text, opened.axis, options.time_zone, option)
+            for text, option in ((chosen.from_, "from"), (chosen.to, "to"))
+        )
+        if low is not None and high is not None and low >= high:
+            raise OptionError(f"nothing lies from {chosen.from_} to {chosen.to}", hint="--from comes before --to")
+        with progress(wanted=not messages.quiet) as shown:
+            shown.say("looking for alerts")
+            alerts = _alerts(opened, found, (low, high), features.engine, options.master, debug=messages.debug)
+    if delivery.format == "table":
+        _show_alerts(alerts, found)
+    else:
+        from trendloom.io.write import write
+
+        write(alerts, delivery.format, delivery.path)
+    if not messages.quiet:
+        _report_alerts(found, opened, alerts)
+
+
+def _alerts(
+    archive: Archive, found: Monitor, bounds: tuple[int | None, int | None], engine: str, master: str | None, *,
+    debug: bool,
+) -> pa.Table:  # fmt: skip
+    if engine == "local":
+        from trendloom.diagnosis.monitors import run_monitor
+
+        return run_monitor(archive, found, *bounds)
+    from trendloom.engines.spark.monitors import archive_alerts
+    from trendloom.engines.spark.session import session
+
+    with spark_prints_into(None, debug=debug):
+        spark = session(master, name="trendloom monitor")
+    return archive_alerts(spark, archive, found, *bounds)
+
+
+def _show_alerts(alerts: pa.Table, found: Monitor) -> None:
+    from trendloom.cli.output import MOST_ROWS, Preview, show
+    from trendloom.model.schema import Schema
+
+    shown = alerts.drop_columns(["monitor"])
+    show([Preview(found.name, Schema(()), shown.slice(0, MOST_ROWS), len(shown))], output_console())
+
+
+def _report_alerts(found: Monitor, archive: Archive, alerts: pa.Table) -> None:
+    report_note(f"{found.formula}; {found.grade} when it was made")
+    text = found.query(archive.axis)
+    if text is not None:
+        report_note("the language can say this monitor, too:\n" + text.rstrip())
+    if not len(alerts):
+        report_note("no window is like that")
+
+
+def _list_monitors(archive: Archive) -> None:
+    known = archive.monitors()
+    if not known:
+        sys.stdout.write("no monitors yet: `trendloom diagnose ... --save-as NAME` keeps one\n")
+        return
+    table = plain_table()
+    for heading in ("monitor", "formula", "precision", "recall"):
+        table.add_column(heading, overflow="fold", justify="right" if heading in ("precision", "recall") else "left")
+    for name, one in known.items():
+        numbers = [one.get("precision"), one.get("recall")]
+        table.add_row(Text(name), Text(str(one.get("text", ""))), *("" if n is None else f"{n:.2f}" for n in numbers))
+    output_console().print(table)

@@ -13,27 +13,12 @@ import sys
 from collections.abc import Sequence
 from importlib.abc import MetaPathFinder
 
-# Who waits for whom: a diagnosis gives way to live streams on the same machine, which must not fall behind for it.
-#
-# On a machine with cores to spare it takes no longer; on a busy one the streams go first. (To run in the time that
-# nobody else wants, SCHED_IDLE of Linux, was measured as well: streams gain nothing, and on a busy machine it never
-# ends.)
-
-
 LOWEST = 19
-"""The lowest priority there is: such a process runs when no other one wants the core."""
-
-
-def give_way() -> None:
-    """Lower the priority of this process, for good; where the system has no priorities, nothing is done."""
-    if hasattr(os, "nice"):
-        os.nice(max(0, LOWEST - os.nice(0)))
-
-
+"""The lowest priority: such a process runs when no other one needs the core."""
 GIVING_WAY = ("diagnose",)
 """Commands that let live streams on the same machine go first."""
 ALONE = ("check", "diagnose", "monitor")
-"""Commands that run in this process, unless they are told to use Spark; others use it unless they are told not to."""
+"""Commands that run in this process unless an option names Spark; others use Spark unless an option names an engine."""
 HERE = ("local", "reference")
 """Engines that run in this process."""
 NAMED = "--engine="
@@ -57,6 +42,16 @@ def prepare(words: Sequence[str]) -> None:
         do_without_pandas()
 
 
+def give_way() -> None:
+    """Lower the priority of this process, for good; where the system has no priorities, nothing is done.
+
+    On a machine with free cores a diagnosis takes no longer; on a busy one live streams go first. (SCHED_IDLE of Linux
+    was measured as well: streams gain nothing, and on a busy machine a diagnosis never ends.)
+    """
+    if hasattr(os, "nice"):
+        os.nice(max(0, LOWEST - os.nice(0)))
+
+
 def runs_here(words: Sequence[str]) -> bool:
     """Whether a command does its work in this process, without Spark."""
     if not words or not {"-h", "--help"}.isdisjoint(words):
@@ -68,7 +63,7 @@ def runs_here(words: Sequence[str]) -> bool:
 
 
 def do_without_pandas() -> None:
-    """Have Arrow look for pandas once and not find it; whoever imports pandas later gets it as ever."""
+    """Make Arrow look for pandas once and not find it; later imports of pandas work as ever."""
     if "pandas" in sys.modules:
         return
     import pyarrow as pa

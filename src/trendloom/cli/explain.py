@@ -1,4 +1,7 @@
-"""`trendloom explain`: what a query was understood to mean, and how it would run."""
+"""`trendloom explain`: what a query was understood to mean, and how it would run.
+
+`trendloom check`: is this a query, does it fit these events, is it probably what was meant?
+"""
 
 from __future__ import annotations
 
@@ -9,15 +12,16 @@ from typing import TYPE_CHECKING
 import typer
 from rich.text import Text
 
-from trendloom.cli.console import output_console, report_note
-from trendloom.cli.options import Messages, QueryFile, SomeEvents, command_options, read_query
-from trendloom.cli.picture import check_target
+from trendloom.cli.console import output_console, report_note, report_warnings
+from trendloom.cli.options import Messages, QueryFile, SomeEvents, command_options, picture_target, read_query
+from trendloom.errors import QueryNote
 from trendloom.options import ENGINE, EVENTS, OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
     from trendloom.engines.introspection import Explained
 
-EPILOG = """
+
+EXPLAIN_EPILOG = """
 [bold]Examples[/]
 
   trendloom explain kites.tql
@@ -62,7 +66,7 @@ def explain(
     from trendloom.engines.introspection import explain_queries
 
     text = read_query(query_file)
-    target = None if more.picture is None else check_target(more.picture)
+    target = None if more.picture is None else picture_target(more.picture)
     explained = explain_queries(text, events or None, options, analyze=more.analyze, checkpoint=more.checkpoint)
     _print(explained.text)
     if target is not None:
@@ -86,3 +90,36 @@ def _print(text: str) -> None:
     styled.highlight_regex(GUIDES, "dim")
     styled.highlight_regex(r"(?m)^-- .*$", "yellow")
     console.print(styled, soft_wrap=True)
+
+
+# ----------------------------------------------------------------------------------------------- check
+
+
+CHECK_EPILOG = """
+[bold]Examples[/]
+
+  trendloom check kites.tql
+
+  trendloom check kites.tql --events checks.parquet --time at
+"""
+
+
+@command_options("check")
+def check(query_file: QueryFile, *, events: SomeEvents = None, options: Options, messages: Messages) -> None:
+    """Parse queries and, given events, look up every name and type. Nothing runs."""
+    from trendloom.engines.introspection import check_text
+    from trendloom.runtime.reading import queries_of
+
+    text = read_query(query_file)
+    warnings = check_text(text, events or None, options)
+    if messages.quiet:
+        return
+    report_warnings(warnings)
+    doubts = sum(not isinstance(warning, QueryNote) for warning in warnings)
+    typer.echo(_verdict(len(queries_of(text, options.query)), doubts, seen=bool(events) or options.schema is not None))
+
+
+def _verdict(queries: int, warnings: int, *, seen: bool) -> str:
+    found = f"ok: {queries} {'query' if queries == 1 else 'queries'}"
+    found += f", {warnings} warning{'s' if warnings > 1 else ''}" if warnings else ""
+    return found if seen else f"{found} (attributes not looked up; --events FILE does that)"

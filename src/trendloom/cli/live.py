@@ -1,6 +1,6 @@
-"""A live stream under the command: check everything, start Spark, serve until the end or a signal, say how it went.
+"""Live streams of the command, of queries and of monitors: check, start Spark, serve until the end or a signal, report.
 
-What Spark itself prints goes to a log or nowhere (`spark_output`).
+What Spark itself prints goes to a log or nowhere (`console.spark_prints_into`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from trendloom.cli.console import (
     report_refusal,
     report_warnings,
     spark_prints_into,
-    warnings_told,
+    user_warnings,
 )
 from trendloom.cli.options import read_query
 from trendloom.cli.watch import Screen, console_of, show_table, watching
@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Request:
-    """A stream that was asked for: everything that can be known without Spark."""
+    """A stream of queries: everything that is known before Spark starts."""
 
     text: str
     source: Source
@@ -64,7 +64,7 @@ class Request:
 
     @property
     def on_connect(self) -> bool:
-        """Whether a server does the work, to which all folders then belong."""
+        """Whether a server runs the stream; all folders are then the server's."""
         return (self.options.master or "").startswith("sc://")
 
     def check(self) -> None:
@@ -121,7 +121,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Report:
-    """What people and programs get to see beside the rows."""
+    """The output beside the rows."""
 
     format: str | None = None
     metrics: str | None = None
@@ -141,18 +141,18 @@ def serve_request(request: Request, report: Report) -> None:
     report.check()
     if not report.quiet:
         report_note("starting Spark")
-    voice = WorkloadVoice(request.watched, report.quiet)
-    with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
-        workload, schema, spark = _opened(request, voice)
-    voice.begin()
+    messages = WorkloadMessages(request.watched, report.quiet)
+    with user_warnings(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
+        workload, schema, spark = _opened(request, messages)
+    messages.begin()
     restart = None if request.on_connect or request.service.memory is not None else workload
     opened = OpenedStream(workload.rows, schema, spark, restart, workload.archiver)
-    serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)
+    _serve_opened(opened, request, report)
 
 
 @dataclass(frozen=True, eq=False)
 class OpenedStream:
-    """Rows of a stream that has not begun, what the columns of its events mean, and its session.
+    """The rows of a stream that has not begun, the schema of its events, and its session.
 
     `restart` decides when it goes on with other rows; `archiver` keeps its events and rows in an archive.
     """
@@ -164,13 +164,14 @@ class OpenedStream:
     archiver: LiveArchiver | None = None
 
 
-def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service, report: Report) -> None:
-    """Serve a stream that is opened until its end, or until somebody stops it, and say how it went."""
+def _serve_opened(opened: OpenedStream, request: Request | MonitorRequest, report: Report) -> None:
+    """Serve a stream until it ends or is stopped, and report the totals."""
     stop = Event()
     show = console_of(report.format, opened.schema, stop)
-    archiver = opened.archiver
-    writer = target.writer(show)
+    archiver, service = opened.archiver, request.service
+    writer = request.target.writer(show)
     sink = writer if archiver is None else archiver.sink(writer)
+    name = _stream_name(request.source, request.target)
     screen = Screen(wanted=not report.quiet, metrics=report.metrics, name=name)
     try:
         with _stopped_by_signals(stop), watching(screen) as watch:
@@ -188,27 +189,21 @@ def serve_opened(opened: OpenedStream, name: str, target: Sink, service: Service
         raise BrokenPipeError
 
 
-def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, Any, Any]:
-    """The workload over a stream of events, planned; what the columns of the events mean; and the session."""
+def _opened(request: Request, messages: WorkloadMessages) -> tuple[ChangingWorkload, Any, Any]:
+    """The workload over a stream of events, planned; the schema of the events; and the session."""
     from trendloom.engines.spark.archive import LiveArchiver
     from trendloom.engines.spark.streaming.workload_changes import ChangingWorkload, WorkloadWatch
-    from trendloom.spark import session
 
-    options = request.options
-    spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
+    options, file = request.options, request.watched
     notes = None if request.on_connect else request.service.checkpoint
-    strict = request.late_to is None
-    events = open_source(
-        spark, request.source, times=options.time_columns, time_zone=options.time_zone, strict=strict, checkpoint=notes
-    )
-    file = request.watched
+    spark, events = _open_events(request, options, notes, strict=request.late_to is None)
     workload = ChangingWorkload(
         events,
         options,
         StreamSettings(request.watermark, request.buckets, request.late_to),
         request.service.checkpoint,
         queries_of(request.text, options.query),
-        WorkloadWatch(voice.warn, voice.refuse),
+        WorkloadWatch(messages.warn, messages.refuse),
         look=None if file is None else partial(read_query, file),
         last_seen=request.text,
         archiver=None if request.archive is None else LiveArchiver(request.archive, options.numeric),
@@ -219,9 +214,20 @@ def _opened(request: Request, voice: WorkloadVoice) -> tuple[ChangingWorkload, A
     return workload, workload.plan.frame.schema, spark
 
 
+def _open_events(
+    request: Request | MonitorRequest, options: Options, checkpoint: str | None, *, strict: bool = True
+) -> tuple[Any, Any]:
+    """A session, and the stream of events."""
+    from trendloom.spark import session
+
+    spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
+    times, zone = options.time_columns, options.time_zone
+    return spark, open_source(spark, request.source, times=times, time_zone=zone, strict=strict, checkpoint=checkpoint)
+
+
 @dataclass
-class WorkloadVoice:
-    """Tells of a workload on standard error; what comes up while Spark starts, and has standard error, waits."""
+class WorkloadMessages:
+    """Messages about a workload on standard error; those that come while Spark starts, and has standard error, wait."""
 
     file: str | None
     quiet: bool = False
@@ -234,17 +240,17 @@ class WorkloadVoice:
             report_warnings([warning], query)
 
     def begin(self) -> None:
-        """Tell what has waited, and from now on everything at once."""
+        """Print what has waited, and from now on everything at once."""
         waiting, self.waiting = self.waiting or [], None
         for warning, query in waiting:
             self.warn(warning, query)
 
     def refuse(self, error: TrendloomError) -> None:
-        """Even those who want no notes hear of it: nothing else would tell that the file is not what runs."""
+        """Printed even with --quiet: nothing else shows that the file is not what runs."""
         report_refusal(error, f"a change of {self.file}")
 
 
-def stream_name(source: Source, target: Sink) -> str:
+def _stream_name(source: Source, target: Sink) -> str:
     return f"{source.scheme}:{source.address.place} → {target.scheme}:{target.place}".rstrip(":")
 
 
@@ -282,12 +288,12 @@ def _stopped_by_signals(stop: Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
-# A live stream of alerts under the command: monitors of an archive over events as they come.
+# ---------------------------------------------------------------------------------------------- monitors
 
 
 @dataclass(frozen=True)
 class MonitorRequest:
-    """Monitors that are to be watched: everything that can be known without Spark."""
+    """A stream of alerts of archived monitors: everything that is known before Spark starts."""
 
     names: tuple[str, ...]
     archive: str
@@ -315,29 +321,25 @@ def serve_monitors(request: MonitorRequest, report: Report) -> None:
     """Serve alerts; ends when the stream is stopped, or when all is read (available-now)."""
     request.check()
     report.check()
-    with warnings_told(quiet=report.quiet):
+    with user_warnings(quiet=report.quiet):
         archive = open_archive_at(request.archive)
         monitors = [find_monitor(archive, name) for name in dict.fromkeys(request.names)]
     if not report.quiet:
         for one in monitors:
             report_note(f"{one.name}: {one.formula}")
         report_note("starting Spark")
-    with warnings_told(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
+    with user_warnings(quiet=report.quiet), spark_prints_into(report.log, debug=report.debug):
         opened = _opened_monitors(request, archive, monitors)
-    serve_opened(opened, stream_name(request.source, request.target), request.target, request.service, report)
+    _serve_opened(opened, request, report)
 
 
 def _opened_monitors(request: MonitorRequest, archive: Archive, monitors: list[Monitor]) -> OpenedStream:
     """The alerts over a stream of events; whole numbers count what they count in the archive, unless said otherwise."""
     from trendloom.engines.spark.monitors import live_alerts
-    from trendloom.spark import session
 
     options = replace(request.options, time_unit=request.options.time_unit or archive.unit)
-    spark = session(options.master, name="trendloom stream", settings=dict(request.settings))
     checkpoint = request.service.checkpoint
-    events = open_source(
-        spark, request.source, times=options.time_columns, time_zone=options.time_zone, checkpoint=checkpoint
-    )
+    spark, events = _open_events(request, options, checkpoint)
     rows, frame = live_alerts(
         events, monitors, archive.axis, options, watermark=request.watermark, checkpoint=checkpoint
     )

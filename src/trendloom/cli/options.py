@@ -1,4 +1,4 @@
-"""What commands share: flags made from the fields of `trendloom.options`, and the arguments that are no options.
+"""What commands share: flags made from the fields of `trendloom.options`, other arguments, and their files.
 
 `command_options("run")` replaces a parameter that is an options object by one flag for each field that `trendloom run`
 takes. The command itself receives the object, and whatever it raises becomes a message and an exit status.
@@ -52,31 +52,15 @@ class Messages:
     # fmt: on
 
 
-QueryFile = Annotated[
-    str,
-    typer.Argument(
-        metavar="QUERY.tql",
-        show_default=False,
-        help="A file of one query or of a workload; - reads it from standard input.",
-    ),
-]
-MaybeQueryFile = Annotated[
-    str | None,
-    typer.Argument(
-        metavar="[QUERY.tql]",
-        show_default=False,
-        help="A file of one query or of a workload; - reads it from standard input.",
-    ),
-]
+QUERY_HELP = "A file of one query or of a workload; - reads it from standard input."
+QueryFile = Annotated[str, typer.Argument(metavar="QUERY.tql", show_default=False, help=QUERY_HELP)]
+MaybeQueryFile = Annotated[str | None, typer.Argument(metavar="[QUERY.tql]", show_default=False, help=QUERY_HELP)]
 EVENTS_HELP = "Parquet, CSV or JSON lines: a file, a folder, a glob in quotes, or a URI; may be repeated."
-SomeEvents = Annotated[
-    list[str] | None,
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
-]
-AllEvents = Annotated[
-    list[str],
-    typer.Option("--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP),
-]
+EVENTS_FLAG = typer.Option(
+    "--events", "-e", metavar="FILE", rich_help_panel=EVENTS, show_default=False, help=EVENTS_HELP
+)
+SomeEvents = Annotated[list[str] | None, EVENTS_FLAG]
+AllEvents = Annotated[list[str], EVENTS_FLAG]
 
 
 def command_options(command: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
@@ -130,7 +114,7 @@ def _flag(one: Field[Any], kind: Any, door: str) -> Parameter:
 
 
 def _type_of(one: Field[Any], kind: Any, *, required: bool) -> Any:
-    """What the command line reads for a field: text where it may be text, a list for several, one of the choices."""
+    """The type of a flag: text where the field may be text, a list for several values, an enum for choices."""
     spec = spec_of(one)
     if get_origin(kind) is tuple:
         return list[str] if required else list[str] | None
@@ -146,7 +130,7 @@ def _is_union(kind: Any) -> bool:
     return get_origin(kind) in (Union, UnionType)
 
 
-# The text of a query: of a file, or of standard input.
+# ------------------------------------------------------------------------------------------------- files
 
 
 STANDARD_INPUT = "-"
@@ -173,3 +157,11 @@ def _nearby(path: Path) -> str:
         return f"there is no folder {path.parent} either"
     names = [found.name for found in path.parent.glob("*.tql")]
     return did_you_mean(path.name, names) or "write the query into a file, or give - and write it to standard input"
+
+
+def picture_target(path: str) -> Path:
+    """Where to draw, if that can be done."""
+    from trendloom.viz.canvas import check_picture, require_matplotlib
+
+    require_matplotlib()
+    return check_picture(path)

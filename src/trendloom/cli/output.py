@@ -14,12 +14,11 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from rich import box
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from trendloom.cli.console import output_console
+from trendloom.cli.console import output_console, plain_table
 from trendloom.engines.answers import Answer, table_of
 from trendloom.errors import OptionError
 from trendloom.io.files import find_files, scheme_of
@@ -80,7 +79,7 @@ def _footer(one: Preview) -> str:
 
 
 def _table(one: Preview) -> Table:
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, header_style="bold")
+    table = plain_table()
     cells: list[Iterable[Text]] = []
     for field in one.head.schema:
         column = one.head.column(field.name).combine_chunks()
@@ -158,7 +157,7 @@ def _run(variable: str, run: list[Mapping[str, Any]], names: _Names) -> Text:
 
 
 class _Names:
-    """How the events of one match are called; a date is said once, not at every event."""
+    """Names for the events of one match; a date appears once, not at every event."""
 
     def __init__(self, schema: Schema) -> None:
         self.schema = schema
@@ -209,7 +208,7 @@ class Delivery:
 
 
 def choose_delivery(format: str | None, output: str | None, events: list[str]) -> Delivery:
-    """What was asked for, refused before anything runs where it cannot be done."""
+    """The delivery that the options ask for, refused before anything runs where it is impossible."""
     if output is None:
         if format == "parquet":
             raise OptionError("parquet does not go to standard output", hint="give --output rows.parquet")

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from trendloom.cli.console import Shown, progress, report_note, report_warnings, spark_prints_into
-from trendloom.cli.options import AllEvents, Format, Messages, QueryFile, command_options, read_query
-from trendloom.cli.picture import MatchPicture, check_target
+from trendloom.cli.options import AllEvents, Format, Messages, QueryFile, command_options, picture_target, read_query
+from trendloom.errors import OptionError, option
 from trendloom.options import OUTPUT, Options, option_field
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
     from trendloom.engines.answers import Answer, Watch
     from trendloom.errors import QueryWarning
+
 
 EPILOG = """
 [bold]Examples[/]
@@ -54,7 +56,7 @@ def run(query_file: QueryFile, events: AllEvents, options: Options, output: RowO
 
     quiet = messages.quiet
     delivery = choose_delivery(output.format, output.output, events)
-    picture = None if output.picture is None else MatchPicture(check_target(output.picture))
+    picture = None if output.picture is None else MatchPicture(picture_target(output.picture))
     unsorted: list[bool] = []
     with progress(wanted=not quiet) as shown:
         watch = watch_of(shown, unsorted, quiet=quiet, debug=messages.debug)
@@ -121,3 +123,55 @@ def watch_of(shown: Shown, unsorted: list[bool], *, quiet: bool, debug: bool) ->
         compiling=shown.compiling,
         beforehand=beforehand,
     )
+
+
+# ---------------------------------------------------------------------------------------------- picture
+
+
+@dataclass
+class MatchPicture:
+    """The picture of the best matches, or of the likeliest of imprecise time: rows are kept as they pass by, at most
+    ten of each window and partition, or of each batch.
+    """
+
+    target: Path
+    kept: list[pa.RecordBatch] = field(default_factory=list)
+    passed: int = 0
+
+    def watched(self, answers: list[Answer]) -> list[Answer]:
+        """The same answers; reading them keeps the rows that are drawn."""
+        from trendloom.viz.confidences import likeliest
+        from trendloom.viz.leaderboard import check_board, check_events, first_rows
+
+        if len(answers) != 1:
+            names = ", ".join(str(answer.plan.name) for answer in answers)
+            raise OptionError(
+                f"a picture shows one query, these are {len(answers)}", hint=f"choose with {option('query')}: {names}"
+            )
+        (answer,) = answers
+        imprecise = answer.plan.schema.imprecise
+        (check_events if imprecise else check_board)(answer.plan)
+        shown = likeliest if imprecise else first_rows
+
+        def passing() -> Iterator[pa.RecordBatch]:
+            for batch in answer.batches:
+                self.kept.append(shown(batch))
+                self.passed += batch.num_rows
+                yield batch
+
+        return [replace(answer, batches=passing())]
+
+    def draw(self, answer: Answer) -> None:
+        """Draw what was kept."""
+        import pyarrow as pa
+
+        rows = pa.Table.from_batches(self.kept)
+        if answer.plan.schema.imprecise:
+            from trendloom.viz.confidences import draw_likely, likely_of
+
+            likely = likely_of(answer.plan, rows, total=self.passed)
+            draw_likely(likely, self.target, title=answer.plan.name)
+            return
+        from trendloom.viz.leaderboard import board_of, draw_board
+
+        draw_board(board_of(answer.plan, rows), self.target, title=answer.plan.name)

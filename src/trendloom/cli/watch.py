@@ -1,4 +1,4 @@
-"""What people see of a live stream: its rows on standard output, how it is doing on standard error.
+"""The display of a live stream: its rows on standard output, its progress on standard error.
 
 On a terminal a small table stays at the bottom and is kept up to date; in a file or pipe there is one line per batch.
 """
@@ -57,7 +57,7 @@ class Rows:
 
 
 def console_of(format: str | None, schema: Schema, stop: Event) -> Rows:
-    """Rows in the format asked for: else a table for people, JSON lines for programs."""
+    """Rows in the given format; by default a table on a terminal, else JSON lines."""
     return Rows(format or ("table" if sys.stdout.isatty() else "jsonl"), schema, stop)
 
 
@@ -80,7 +80,7 @@ def show_table(rows: pa.Table, schema: Schema, *, empty: bool = True) -> None:
 
 @dataclass
 class Screen:
-    """What is shown and written while a stream runs."""
+    """The state of the display of a running stream, and its metrics file."""
 
     wanted: bool
     metrics: str | None

@@ -1,1 +1,1 @@
-"""The page: see what monitoring queries gave, ask why, try queries. Needs the extra `dashboard` (Dash)."""
+"""The page: results of monitoring queries, diagnoses, a workbench. Needs the extra `dashboard` (Dash)."""

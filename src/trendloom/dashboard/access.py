@@ -1,9 +1,9 @@
-"""Who may ask for what: every request passes here before a page sees it, every answer before it leaves.
+"""Access control: checks of every request before a page handles it, and headers of every answer.
 
 A browser lets any page on the web send requests to this machine. So the name in the Host header must be one of ours
 (else a foreign name was pointed at this address), and a request that changes something must come from our own page.
 Beyond loopback a token is needed: given once in the address, it becomes a cookie that holds only a digest of it.
-Answers tell the browser to run no script but ours, to load nothing from elsewhere, and to be shown in no frame.
+Headers make the browser run no script but ours, to load nothing from elsewhere, and to be shown in no frame.
 Cost: a few comparisons a request; those of secrets take the same time wherever they differ.
 """
 
@@ -31,7 +31,7 @@ LOOPBACK_NAMES = frozenset({"localhost", "127.0.0.1", "::1"})
 
 @dataclass(frozen=True)
 class Access:
-    """Where the page listens, and what it asks of those who come. `names`: further names that it is reached by."""
+    """Where the page listens, and the token it requires. `names`: further names that it is reached by."""
 
     host: str = "127.0.0.1"
     port: int = 8050
@@ -63,7 +63,7 @@ class Access:
         host = "127.0.0.1" if _is_any(self.host) else self.host
         return f"http://[{host}]:{self.port}/" if ":" in host else f"http://{host}:{self.port}/"
 
-    def knows_host(self, header: str | None) -> bool:
+    def is_own_host(self, header: str | None) -> bool:
         """Whether a Host header names this server. Numbers cannot be pointed elsewhere, names can."""
         name = _name_of(header)
         if name is None:
@@ -109,14 +109,14 @@ def _name_of(header: str | None) -> str | None:
 
 
 def guard(server: Flask, access: Access, scripts: Sequence[str]) -> None:
-    """Have every request and answer of a server pass by. `scripts`: hashes of the scripts inside our own page."""
+    """Check every request of a server and set headers of its answers. `scripts`: hashes of the scripts in our page."""
     server.config["MAX_CONTENT_LENGTH"] = LARGEST_BODY
     admission = _Admission(access)
     server.before_request(admission.admit)
     headers = _headers(scripts)
 
     @server.after_request
-    def tell_browsers(response: Response) -> Response:
+    def set_headers(response: Response) -> Response:
         response.headers.update(headers)
         if not request.path.startswith(("/_dash-component-suites/", "/assets/")):
             response.headers["Cache-Control"] = "no-store"
@@ -124,23 +124,23 @@ def guard(server: Flask, access: Access, scripts: Sequence[str]) -> None:
 
 
 class _Admission:
-    """The questions asked of a request, in order."""
+    """The checks of a request, in order."""
 
     def __init__(self, access: Access) -> None:
         self._access = access
-        # The cookie proves that its browser has given the token, and does not tell it to who reads the cookie.
+        # The cookie proves that its browser has sent the token, without revealing the token.
         key = secrets.token_bytes(32)
         self._pass = None if access.token is None else hmac.digest(key, access.token.encode(), "sha256").hex()
 
     def admit(self) -> AnyResponse | None:
         """None lets the request through."""
-        if not self._access.knows_host(request.headers.get("Host")):
+        if not self._access.is_own_host(request.headers.get("Host")):
             abort(Response("this server is not known by that name\n", 421, mimetype="text/plain"))
         if request.method not in ("GET", "HEAD") and not _from_own_page(request):
             abort(Response("requests of other pages are refused\n", 403, mimetype="text/plain"))
-        return None if self._pass is None else self._ask_for_token(self._pass)
+        return None if self._pass is None else self._require_token(self._pass)
 
-    def _ask_for_token(self, wanted: str) -> AnyResponse | None:
+    def _require_token(self, wanted: str) -> AnyResponse | None:
         given = request.args.get("token")
         if given is not None and self._is_token(given):
             response = redirect(_without_token(request))
@@ -157,13 +157,13 @@ class _Admission:
 
 
 def _same(given: str, wanted: str) -> bool:
-    """Compared by digests, which have one length, so that time tells nothing of the secret's."""
+    """Compared by digests, which have one length, so that time reveals nothing of the secret's."""
     digests = (hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest() for text in (given, wanted))
     return hmac.compare_digest(*digests)
 
 
 def _from_own_page(asked: Request) -> bool:
-    """Browsers say of which page a request is; programs that say nothing carry no cookie of a browser."""
+    """Browsers send the page that a request comes from; programs that do not send it carry no cookie of a browser."""
     if asked.headers.get("Sec-Fetch-Site", "same-origin") not in ("same-origin", "none"):
         return False
     origin = asked.headers.get("Origin")

@@ -12,19 +12,15 @@ from typing import TYPE_CHECKING, Any
 from dash import ClientsideFunction, Dash, Input, Output, dcc, html, set_props
 from flask import Flask, Response, abort, send_file
 
-from trendloom.dashboard import monitor_page, workbench_page
+from trendloom.dashboard import monitor_page, workbench
 from trendloom.dashboard.access import Access, guard
-from trendloom.dashboard.app_state import AppState, Archives
-from trendloom.dashboard.jobs import PageJobs
+from trendloom.dashboard.app_state import AppState, Archives, archives_at
+from trendloom.dashboard.jobs import Allowance, PageJobs
 from trendloom.dashboard.parts import aria, choices, trouble
-from trendloom.dashboard.workbench import Workbench
 from trendloom.errors import OptionError, RunError, TrendloomError, option
 
 if TYPE_CHECKING:
     from werkzeug.serving import BaseWSGIServer
-
-    from trendloom.dashboard.access import Access
-    from trendloom.dashboard.jobs import Allowance
 
 
 INDEX = """<!DOCTYPE html>
@@ -60,7 +56,7 @@ def make_app(archives: Archives, jobs: PageJobs, access: Access) -> Dash:
         index_string=INDEX,
         add_log_handler=False,
         enable_mcp=False,
-        on_error=_tell_error,
+        on_error=_show_error,
         meta_tags=[
             {"name": "viewport", "content": "width=device-width, initial-scale=1"},
             {"name": "color-scheme", "content": "light dark"},
@@ -69,15 +65,15 @@ def make_app(archives: Archives, jobs: PageJobs, access: Access) -> Dash:
     app_state = AppState(archives, jobs)
     app.layout = _layout(archives, jobs)
     monitor_page.wire(app, app_state)
-    workbench_page.wire(app, app_state)
+    workbench.wire(app, app_state)
     _wire_frame(app)
-    _serve_downloads(app.server, Workbench(app_state))
+    _serve_downloads(app.server, workbench.Workbench(app_state))
     guard(app.server, access, app.csp_hashes())
     return app
 
 
-def _tell_error(error: Exception) -> None:
-    """Whatever no action has answered for is told at the top of the page, which goes on."""
+def _show_error(error: Exception) -> None:
+    """An error that no action handled appears at the top of the page, which goes on."""
     unexpected = TrendloomError(f"unexpected {type(error).__name__}", hint="load the page again")
     set_props("frame-said", {"children": trouble(error if isinstance(error, TrendloomError) else unexpected)})
 
@@ -113,7 +109,7 @@ def _layout(archives: Archives, jobs: PageJobs) -> html.Div:
                     html.H1(id="heading"),
                     html.Div(id="frame-said", role="alert"),
                     monitor_page.layout(),
-                    workbench_page.layout(jobs.allowance.seconds),
+                    workbench.layout(jobs.allowance.seconds),
                 ],
                 id="main",
                 tabIndex=-1,
@@ -124,7 +120,7 @@ def _layout(archives: Archives, jobs: PageJobs) -> html.Div:
 
 
 def _wire_frame(app: Dash) -> None:
-    """What the browser does by itself: which page is seen, and in which light."""
+    """Callbacks that run in the browser: which page is shown, and the colour theme."""
     app.clientside_callback(
         ClientsideFunction("trendloom", "turnTo"),
         Output("monitor-page", "hidden"),
@@ -141,22 +137,23 @@ def _wire_frame(app: Dash) -> None:
     )
 
 
-def _serve_downloads(server: Flask, workbench: Workbench) -> None:
+def _serve_downloads(server: Flask, page: workbench.Workbench) -> None:
     @server.get("/download/<name>/<format>")
     def download(name: str, format: str) -> Response:
         try:
-            found = workbench.download(name, format)
+            found = page.download(name, format)
         except TrendloomError as error:
             abort(Response(f"{error}\n", 404, mimetype="text/plain"))
         return send_file(found, mimetype=TYPES[format], as_attachment=True, download_name=f"rows.{format}")
 
 
-# Serve the page until somebody stops it: one process, a thread for each request, no line of what visitors ask.
+# ------------------------------------------------------------------------------------------------ serving
 #
-# Requests are not logged: an address may hold the token. A connection that sends nothing is dropped after a while.
+# One process, a thread for each request. Requests are not logged, because an address may hold the token.
 
 
 IDLE_SECONDS = 30
+"""A connection that sends nothing for so long is dropped."""
 
 
 def require_dash() -> None:
@@ -172,10 +169,7 @@ def serve(
     allowance: Allowance | None = None,
     ready: Callable[[str], None] = lambda _: None,
 ) -> None:
-    """Show archives on a page until the process is told to end; `ready` hears the address once it listens."""
-    from trendloom.dashboard.app_state import archives_at
-    from trendloom.dashboard.jobs import PageJobs
-
+    """Show archives on a page until SIGINT or SIGTERM; `ready` is called with the address once the server listens."""
     archives = archives_at(paths)
     server = _listening(access)
     jobs = PageJobs(allowance)
@@ -184,7 +178,7 @@ def serve(
         bound = replace(access, port=server.server_port)
         server.app = make_app(archives, jobs, bound).server
         ready(bound.address)
-        _until_told(server)
+        _serve_until_signalled(server)
     finally:
         jobs.close()
 
@@ -200,17 +194,11 @@ def _listening(access: Access) -> BaseWSGIServer:
 
     try:
         return make_server(access.host, access.port, _starting, threaded=True, request_handler=QuietHandler)
-    except SystemExit as problem:  # what Werkzeug makes of an address that is taken
-        raise _cannot_listen(access) from problem
-    except OSError as problem:
-        raise _cannot_listen(access) from problem
-
-
-def _cannot_listen(access: Access) -> RunError:
-    return RunError(
-        f"nobody can listen at {access.host}:{access.port}",
-        hint=f"another program may use it already: try {option('port', access.port + 1)}",
-    )
+    except (OSError, SystemExit) as problem:  # Werkzeug exits where an address is taken
+        raise RunError(
+            f"nobody can listen at {access.host}:{access.port}",
+            hint=f"another program may use it already: try {option('port', access.port + 1)}",
+        ) from problem
 
 
 def _starting(environ: Any, start_response: Any) -> list[bytes]:
@@ -218,8 +206,7 @@ def _starting(environ: Any, start_response: Any) -> list[bytes]:
     return [b"starting\n"]
 
 
-def _until_told(server: BaseWSGIServer) -> None:
-    """Serve until SIGINT or SIGTERM."""
+def _serve_until_signalled(server: BaseWSGIServer) -> None:
 
     def end(*_: object) -> None:
         threading.Thread(target=server.shutdown, daemon=True).start()

@@ -1,4 +1,4 @@
-"""The pen for the page: what `viz` says is drawn, as Plotly figures.
+"""Plotly figures of what `viz` computes as data.
 
 Names and texts of data may hold anything, and Plotly reads some HTML in what it writes: so every text is escaped
 here, in one place (`plain`). Lines, areas and letters have colours that can be seen on light and on dark; where the
@@ -53,7 +53,7 @@ def _figure(height: int, **layout: Any) -> go.Figure:
 
 
 def _moments(times: npt.NDArray[Any] | Sequence[Any]) -> list[Any]:
-    """Times as JSON knows them: dates as text, numbers as they are."""
+    """Times for JSON: dates as text, numbers as they are."""
     found = np.asarray(times)
     if np.issubdtype(found.dtype, np.datetime64):
         return [str(one) for one in found.astype("datetime64[us]")]
@@ -61,13 +61,13 @@ def _moments(times: npt.NDArray[Any] | Sequence[Any]) -> list[Any]:
 
 
 def _numbers(values: npt.NDArray[np.float64]) -> list[float | None]:
-    """Numbers as JSON knows them: neither NaN nor infinity."""
+    """Numbers for JSON: None for NaN and infinity."""
     return [float(one) if np.isfinite(one) else None for one in values]
 
 
-def empty(said: str, height: int = 300) -> go.Figure:
+def empty(said: str) -> go.Figure:
     """Nothing to show, and why."""
-    figure = _figure(height)
+    figure = _figure(300)
     figure.update_xaxes(visible=False)
     figure.update_yaxes(visible=False)
     figure.add_annotation(text=plain(said), showarrow=False, x=0.5, y=0.5, xref="paper", yref="paper")
@@ -142,15 +142,15 @@ def timeline_figure(drawn: Timeline) -> go.Figure:
     _add_lines(figure, drawn)
     for label, colour in drawn.palette.items():
         places = [
-            (moment, row, lane)
+            (moment, row)
             for row, lane in enumerate(drawn.lanes)
             for mark, moment in zip(lane.marks, lane.moments, strict=True)
             if mark.label == label
         ]
         figure.add_trace(
             go.Scatter(
-                x=_moments([moment for moment, _, _ in places]),
-                y=[row for _, row, _ in places],
+                x=_moments([moment for moment, _ in places]),
+                y=[row for _, row in places],
                 mode="markers",
                 name=plain(label),
                 marker={"color": colour, "size": 8},

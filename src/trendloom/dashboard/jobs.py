@@ -1,9 +1,9 @@
-"""Work in processes of their own, with an end: an errand runs until it is done, stopped, or its time is over.
+"""Work in processes of their own, with an end: a job runs until it is done, stopped, or its time is over.
 
-A query can run for ever, or ask for all memory, and a thread cannot be stopped. So whatever a visitor asks for that
+A query can run for ever, or ask for all memory, and a thread cannot be stopped. So a request of a visitor that
 takes time is sent to a process: it has a limit of memory and of processor time, a group of its own, which is killed
 with all its children, and lower priority than the page. Processes are forked from one that has loaded the engines
-already (`forkserver`), which takes some hundredths of a second. Errands have names that cannot be guessed, so visitors
+already (`forkserver`), which takes some hundredths of a second. Jobs have names that cannot be guessed, so visitors
 see their own only; finished ones are forgotten, and their files removed, when others need the room.
 """
 
@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from multiprocessing import forkserver
 from multiprocessing.connection import Connection
@@ -31,19 +31,20 @@ from trendloom.errors import DataError, OptionError, RunError, TrendloomError
 from trendloom.model.amounts import bytes_of
 
 Report = Callable[[str], None]
-"""How work says how far it is."""
+"""Callback invoked with the progress of work, in words."""
 Work = Callable[..., Any]
-"""A function of a module: `work(tell, folder, *given)`. What it returns must be picklable."""
+"""A function of a module: `work(report, folder, *given)`. What it returns must be picklable."""
 
 LOADED_BEFORE = ["__main__", "trendloom.dashboard.preload"]
+NARROW = "narrow the query (WITHIN, [key], predicates) or the time it runs over"
 NICE = 5
 PATIENCE = 5  # seconds for a process to leave after it has answered
-GRACE = 2  # seconds of processor time beyond the limit, for whoever lost the process that would kill it
+GRACE = 2  # seconds of processor time beyond the limit, in case the page that would kill it is gone
 
 
 @dataclass(frozen=True)
 class Allowance:
-    """What an errand may take: seconds, rows that it gives out, bytes of memory."""
+    """Limits of a job: seconds, rows of its result, bytes of memory."""
 
     seconds: float = 60.0
     rows: int = 100_000
@@ -51,7 +52,7 @@ class Allowance:
 
 
 def allowance_of(seconds: float, rows: int, memory: str | int) -> Allowance:
-    """The allowance that a caller gives; memory as for queries: 512M, 2G, or bytes."""
+    """Limits as callers write them; memory as for queries: 512M, 2G, or bytes."""
     found = bytes_of(memory)
     if seconds <= 0 or rows < 1 or not found:
         raise OptionError("limits are greater than 0", hint="leave them out for the usual ones")
@@ -60,7 +61,7 @@ def allowance_of(seconds: float, rows: int, memory: str | int) -> Allowance:
 
 @dataclass(frozen=True)
 class PageJob:
-    """An errand as it stands. `said`: how far it is, or what went wrong; `hint`: the way out; `answer`: once done."""
+    """The state of a job. `said`: its progress, or what went wrong; `hint`: the way out; `answer`: once done."""
 
     state: Literal["running", "done", "failed", "stopped"]
     said: str = ""
@@ -70,25 +71,25 @@ class PageJob:
 
 
 class PageJobs:
-    """All errands of a page. `most`: so many run at a time; `kept`: so many answers are remembered."""
+    """All jobs of a page. `most`: so many run at a time; `kept`: so many answers are remembered."""
 
     def __init__(self, allowance: Allowance | None = None, *, most: int = 4, kept: int = 40) -> None:
         self.allowance = allowance or Allowance()
         self._most, self._kept = most, kept
         self._folder = Path(tempfile.mkdtemp(prefix="trendloom-page-"))
         self._lock = threading.Lock()
-        self._errands: OrderedDict[str, PageJob] = OrderedDict()
+        self._jobs: OrderedDict[str, PageJob] = OrderedDict()
         self._processes: dict[str, _Process | None] = {}
         self._waited_for: set[str] = set()
         self._context = multiprocessing.get_context("forkserver")
         self._context.set_forkserver_preload(LOADED_BEFORE)
 
     def warm(self) -> None:
-        """Start the process that errands are forked from; it loads the engines while the page starts."""
+        """Start the process that jobs are forked from; it loads the engines while the page starts."""
         forkserver.ensure_running()
 
     def send(self, work: Work, *given: object, seconds: float | None = None, waited_for: bool = False) -> str:
-        """Start an errand and give its name. Those that are short and waited for have places of their own."""
+        """Start a job and give its name. Those that are short and waited for have places of their own."""
         name = secrets.token_urlsafe(16)
         folder = self._folder / name
         with self._lock:
@@ -99,7 +100,7 @@ class PageJobs:
                 )
             if waited_for:
                 self._waited_for.add(name)
-            self._errands[name] = PageJob("running", "starting", folder=folder)
+            self._jobs[name] = PageJob("running", "starting", folder=folder)
             self._processes[name] = None  # takes its place before it has started
             self._forget()
         try:
@@ -114,15 +115,15 @@ class PageJobs:
         return name
 
     def look(self, name: str | None) -> PageJob:
-        """How an errand stands."""
+        """The state of a job."""
         with self._lock:
-            found = self._errands.get(name or "")
+            found = self._jobs.get(name or "")
         if found is None:
             raise DataError("this result is not kept any more", hint="run it again")
         return found
 
     def wait(self, name: str) -> PageJob:
-        """How an errand ended, once it has."""
+        """The last state of a job, once it has ended."""
         with self._lock:
             process = self._processes.get(name)
         if process is not None:
@@ -140,7 +141,7 @@ class PageJobs:
         return found.answer
 
     def stop(self, name: str | None) -> None:
-        """End an errand, if it runs."""
+        """End a job, if it runs."""
         with self._lock:
             process = self._processes.get(name or "")
         if process is not None:
@@ -155,30 +156,30 @@ class PageJobs:
     # --------------------------------------------------------------------------------------------- inside
 
     def _start(self, name: str, work: Work, given: tuple[object, ...], allowance: Allowance) -> None:
-        job = _Process(self._context, work, given, allowance, self._folder / name)
+        process = _Process(self._context, work, given, allowance, self._folder / name)
         with self._lock:
-            self._processes[name] = job
+            self._processes[name] = process
 
         def watch() -> None:
-            for state in job.states():
+            for state in process.states():
                 with self._lock:
-                    if name in self._errands:
-                        self._errands[name] = replace(state, folder=self._folder / name)
+                    if name in self._jobs:
+                        self._jobs[name] = replace(state, folder=self._folder / name)
             with self._lock:
                 self._processes.pop(name, None)
-            job.ended.set()
+            process.ended.set()
 
-        threading.Thread(target=watch, daemon=True, name="errand").start()
+        threading.Thread(target=watch, daemon=True, name="job").start()
 
     def _forget(self) -> None:
-        """Room for new answers: the oldest that nobody computes any more go."""
-        old = [name for name in self._errands if name not in self._processes]
-        for name in old[: max(0, len(self._errands) - self._kept)]:
+        """Make room for new answers: drop the oldest of the jobs that have ended."""
+        old = [name for name in self._jobs if name not in self._processes]
+        for name in old[: max(0, len(self._jobs) - self._kept)]:
             self._drop(name)
 
     def _drop(self, name: str) -> None:
         self._waited_for.discard(name)
-        if self._errands.pop(name, None) is not None:
+        if self._jobs.pop(name, None) is not None:
             shutil.rmtree(self._folder / name, ignore_errors=True)
 
 
@@ -187,51 +188,47 @@ class _Process:
 
     def __init__(self, context: Any, work: Work, given: tuple[object, ...], allowance: Allowance, folder: Path) -> None:
         self._allowance = allowance
-        self._hears, tells = context.Pipe(duplex=False)
+        self._receiver, sender = context.Pipe(duplex=False)
         self._stopped = threading.Event()
         self.ended = threading.Event()
-        self._process = context.Process(target=_carry_out, args=(tells, allowance, folder, work, given))
+        self._process = context.Process(target=_carry_out, args=(sender, allowance, folder, work, given))
         self._process.start()
-        tells.close()
+        sender.close()
 
     def stop(self) -> None:
         self._stopped.set()
         self._kill()
 
-    def states(self) -> Any:
-        """What is heard of it, up to its end, which comes in time."""
+    def states(self) -> Iterator[PageJob]:
+        """The states of the job up to the last one, which comes in time."""
         deadline = time.monotonic() + self._allowance.seconds
-        last: PageJob | None = None
-        while last is None:
-            try:
-                if not self._hears.poll(max(0.0, deadline - time.monotonic())):
-                    last = _too_late(self._allowance)
-                    continue
-                heard = self._hears.recv()
-            except (EOFError, OSError):
-                last = self._lost()
-                continue
-            if heard.state == "running":
-                yield heard
-            else:
-                last = heard
-        self._end(at_once=last.state != "done")
-        yield PageJob("stopped", "stopped") if self._stopped.is_set() else last
+        while (found := self._next_state(deadline)).state == "running":
+            yield found
+        self._end(at_once=found.state != "done")
+        yield PageJob("stopped", "stopped") if self._stopped.is_set() else found
+
+    def _next_state(self, deadline: float) -> PageJob:
+        try:
+            if self._receiver.poll(max(0.0, deadline - time.monotonic())):
+                found: PageJob = self._receiver.recv()
+                return found
+        except (EOFError, OSError):
+            return self._lost()
+        return _too_late(self._allowance)
 
     def _end(self, *, at_once: bool) -> None:
-        """Whoever has answered may leave by itself, and a compiler that it started may end what it is busy with."""
+        """End the process: one that has answered may exit by itself, and a compiler that it started may finish."""
         self._process.join(0 if at_once else PATIENCE)
         if self._process.exitcode is None or at_once:
             self._kill()
         self._process.join()
-        self._hears.close()
+        self._receiver.close()
 
     def _lost(self) -> PageJob:
         self._process.join(1)
-        hint = "narrow the query (WITHIN, [key], predicates) or the time it runs over"
         if self._process.exitcode == -signal.SIGXCPU:
             return _too_late(self._allowance)
-        return PageJob("failed", "the process ended without an answer: it may have run out of memory", hint)
+        return PageJob("failed", "the process ended without an answer: it may have run out of memory", NARROW)
 
     def _kill(self) -> None:
         """The process with all that it started."""
@@ -241,36 +238,31 @@ class _Process:
 
 
 def _too_late(allowance: Allowance) -> PageJob:
-    return PageJob(
-        "failed",
-        f"not done after {allowance.seconds:g} seconds, so it was stopped",
-        "narrow the query (WITHIN, [key], predicates) or the time it runs over",
-    )
+    return PageJob("failed", f"not done after {allowance.seconds:g} seconds, so it was stopped", NARROW)
 
 
 # ------------------------------------------------------------------------------------------ in the process
 
 
-def _carry_out(tells: Connection, allowance: Allowance, folder: Path, work: Work, given: tuple[object, ...]) -> None:
-    """Do the work and tell what came of it."""
+def _carry_out(sender: Connection, allowance: Allowance, folder: Path, work: Work, given: tuple[object, ...]) -> None:
+    """Do the work and send the states of the job."""
     os.setsid()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever stops the page stops this too, and needs no traceback
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # stopping the page stops this too, without a traceback
     _limit(allowance)
 
     def report(said: str) -> None:
-        tells.send(PageJob("running", said))
+        sender.send(PageJob("running", said))
 
     try:
-        heard = PageJob("done", answer=work(report, folder, *given))
+        last = PageJob("done", answer=work(report, folder, *given))
     except TrendloomError as error:
-        heard = PageJob("failed", error.message, error.hint)
+        last = PageJob("failed", error.message, error.hint)
     except MemoryError:
-        hint = "narrow the query (WITHIN, [key], predicates) or the time it runs over"
-        heard = PageJob("failed", "there is not enough memory for this", hint)
+        last = PageJob("failed", "there is not enough memory for this", NARROW)
     except Exception as error:
-        heard = PageJob("failed", f"unexpected {type(error).__name__}: {str(error).partition(chr(10))[0]}")
-    tells.send(heard)
-    tells.close()
+        last = PageJob("failed", f"unexpected {type(error).__name__}: {str(error).partition(chr(10))[0]}")
+    sender.send(last)
+    sender.close()
 
 
 def _limit(allowance: Allowance) -> None:

@@ -15,12 +15,13 @@ import numpy as np
 
 from trendloom.errors import OptionError
 from trendloom.model.time import TimeAxis
-from trendloom.viz.reasons import MarkedSpan, as_times
+from trendloom.viz.canvas import as_times
+from trendloom.viz.reasons import MarkedSpan
 
 ABNORMAL, REFERENCE = "abnormal", "reference"
 KINDS = (ABNORMAL, REFERENCE)
 MOST = 50
-"""Marks of a chart: more than anybody draws by hand."""
+"""Most marks of a chart: more than one draws by hand."""
 
 SECOND = 1_000_000
 """Ticks of timestamps."""
@@ -80,7 +81,7 @@ class Marks:
 
     @staticmethod
     def from_json(found: Any, chart: str) -> Marks:
-        """What the browser has kept, if it is of this chart; whatever is not marks is nothing."""
+        """The marks that the browser has kept for this chart; none where it has sent anything else."""
         if not isinstance(found, Mapping) or found.get("chart") != chart:
             return Marks(chart)
         return Marks(chart, _stretches(found.get(ABNORMAL)), _stretches(found.get(REFERENCE)))
@@ -98,7 +99,7 @@ def _stretches(found: Any) -> tuple[Stretch, ...]:
 
 
 def tick_at(place: object, axis: TimeAxis) -> int:
-    """The tick of a place on the time axis, or of a time that somebody typed: a date of UTC, or a number."""
+    """The tick of a place on the time axis, or of a typed time: a date of UTC, or a number."""
     text = str(place).strip()
     try:
         if axis.timestamp:
@@ -124,7 +125,7 @@ def shown_tick(tick: int, axis: TimeAxis) -> str:
 
 
 def selected_stretch(selected: Any, axis: TimeAxis) -> Stretch | None:
-    """What was dragged over on the chart, in whole seconds where that is fine enough; None where nothing was."""
+    """The stretch selected on the chart, in whole seconds where that is fine enough; None without a selection."""
     ends = selected.get("range", {}).get("x") if isinstance(selected, Mapping) else None
     if not isinstance(ends, Sequence) or isinstance(ends, str) or len(ends) != 2:
         return None

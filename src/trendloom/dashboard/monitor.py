@@ -1,7 +1,8 @@
-"""The page "Monitor": the chart of a query's results, stretches of it marked, and the reason why they differ.
+"""The actions of the page "Monitor": the chart of a query's results, marked stretches, and the reason why they differ.
 
-Here is what each action answers, as plain functions of what the browser sends; `monitor_page` draws the page and wires
-them. Whatever a browser sends may be wrong or made up, so it is looked up again each time.
+They are plain functions of what the browser sends; `monitor_page` has the layout and the callbacks. Values from a
+browser may be wrong or made up, so they are looked up again each time: a partition comes as the text of its attributes
+and is searched among those of the archive. Cost: the rows of one partition, thinned to what a screen can show.
 """
 
 from __future__ import annotations
@@ -23,25 +24,24 @@ from trendloom.dashboard.figures import empty, reason_figure, series_figure
 from trendloom.dashboard.jobs import PageJob
 from trendloom.dashboard.marks import Marks, Stretch, selected_stretch, shown_tick, tick_at
 from trendloom.dashboard.parts import aria, graph, message, notes, table
-from trendloom.dashboard.requests import Question, Reason, find_reason, keep_reason
+from trendloom.dashboard.requests import Reason, find_reason, keep_reason
 from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
+from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
 from trendloom.errors import DataError, OptionError
 from trendloom.model.time import TimeAxis
 from trendloom.viz.reasons import charts_of
 from trendloom.viz.timeline import Curve, curve_of, times_of
 
-# The chart of a query's results: which partitions and values there are to choose from, and the series itself.
-#
-# A partition comes from the browser as the text of its attributes and is looked up among those of the archive, so what
-# is not there is never asked for. Cost: the rows of one partition, thinned to what a screen can show.
-
-
 AT, ROWS = "at", "rows"
 MOST_PARTITIONS = 2_000
-"""Partitions in a dropdown: more would make the page slow, and nobody scrolls so far."""
-WINDOWS = ("30 s", "1 min", "5 min", "15 min", "1 h", "6 h", "1 d")
-"""Windows of features that are proposed, the finest first."""
-MICROSECONDS = (30_000_000, 60_000_000, 300_000_000, 900_000_000, 3_600_000_000, 21_600_000_000, 86_400_000_000)
+"""Partitions in a dropdown: more would make the page slow."""
+WINDOWS = {"30 s": 30, "1 min": 60, "5 min": 300, "15 min": 900, "1 h": 3_600, "6 h": 21_600, "1 d": 86_400}
+"""Windows of features that are proposed, with their seconds, the finest first."""
+DEFAULT_WINDOW = "30 s"
+MONITOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+BEST_REJECTED = 25
+SECONDS = 120.0
+"""A diagnosis may take longer than a query: it reads every type."""
 
 
 @dataclass(frozen=True)
@@ -83,7 +83,7 @@ def query_named(archive: Archive, name: object) -> ArchivedQuery:
 
 
 def value_names(query: ArchivedQuery) -> tuple[str, ...]:
-    """What can be drawn over time: numbers of the rows, or else how many rows there are."""
+    """The values that can be drawn over time: numbers of the rows, or else the number of rows."""
     return tuple(query.values) or (ROWS,)
 
 
@@ -101,21 +101,14 @@ def series_of(archive: Archive, query: ArchivedQuery, partition: PartitionChoice
 def proposed_window(curve: Curve, *, dated: bool) -> str:
     """A window for features that holds a few values of the series; the finest that does."""
     if not dated or len(curve.times) < 2:
-        return WINDOWS[0]
+        return DEFAULT_WINDOW
     gap = float(np.median(np.diff(curve.times.astype("datetime64[us]").astype(np.int64))))
-    fits = [text for text, length in zip(WINDOWS, MICROSECONDS, strict=True) if length >= gap]
-    return fits[0] if fits else WINDOWS[-1]
-
-
-MONITOR_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
-BEST_REJECTED = 25
-SECONDS = 120.0
-"""A diagnosis may take longer than a query: it reads every type."""
+    return next((text for text, seconds in WINDOWS.items() if seconds * 1e6 >= gap), "1 d")
 
 
 @dataclass(frozen=True)
 class Chosen:
-    """What the visitor has chosen, as the browser sends it."""
+    """The choices of the visitor, as the browser sends them."""
 
     archive: object
     query: object
@@ -124,7 +117,7 @@ class Chosen:
 
     @property
     def chart(self) -> str:
-        """The chart that marks belong to; the value drawn makes no difference to what was marked."""
+        """The chart that marks belong to, whichever value is drawn."""
         return "\n".join(map(str, (self.archive, self.query, self.partition)))
 
 
@@ -152,31 +145,32 @@ class Monitoring:
 
     def queries(self, archive: object) -> list[str]:
         """The queries whose results are archived."""
-        return list(self.app_state.archives.open(archive).archive.queries())
+        return list(self.app_state.archives.open(archive).queries())
 
     def partitions(self, archive: object, query: object) -> list[PartitionChoice]:
-        opened = self.app_state.archives.open(archive).archive
+        opened = self.app_state.archives.open(archive)
         return partition_choices(opened, query_named(opened, query))
 
     def values(self, archive: object, query: object) -> tuple[str, ...]:
-        return value_names(query_named(self.app_state.archives.open(archive).archive, query))
+        return value_names(query_named(self.app_state.archives.open(archive), query))
 
     def look_up(self, chosen: Chosen) -> ChosenSeries:
-        """What was chosen, if it is there."""
-        opened = self.app_state.archives.open(chosen.archive)
-        query = query_named(opened.archive, chosen.query)
-        partition = find_partition(partition_choices(opened.archive, query), chosen.partition)
-        return ChosenSeries(opened.archive, opened.damaged, query, partition)
+        """The choices, looked up in the archive."""
+        archive = self.app_state.archives.open(chosen.archive)
+        damaged = tuple(archive.damaged)
+        query = query_named(archive, chosen.query)
+        partition = find_partition(partition_choices(archive, query), chosen.partition)
+        return ChosenSeries(archive, damaged, query, partition)
 
     def version(self, archive: object) -> str:
         """Changes when the archive does."""
-        files = self.app_state.archives.open(archive).archive.files
+        files = self.app_state.archives.open(archive).files
         return f"{len(files)}:{hash(files)}"
 
     # ------------------------------------------------------------------------------------------- the chart
 
     def chart(self, chosen: Chosen, kept: Any) -> tuple[Any, str, list[html.Div]]:
-        """The figure, a window that suits it, and what to tell."""
+        """The figure, a window that suits it, and notes."""
         found = self.look_up(chosen)
         curve = series_of(found.archive, found.query, found.partition, chosen.value)
         dated = found.axis.timestamp
@@ -193,13 +187,13 @@ class Monitoring:
     # ------------------------------------------------------------------------------------------- marking
 
     def mark_selected(self, chosen: Chosen, kept: Any, kind: str, selected: Any) -> Marks | None:
-        """What was dragged over, marked; None where nothing was."""
+        """The marks with the selected stretch; None where nothing was selected."""
         axis = self.look_up(chosen).axis
         stretch = selected_stretch(selected, axis)
         return None if stretch is None else Marks.from_json(kept, chosen.chart).with_mark(kind, *stretch)
 
     def mark_typed(self, chosen: Chosen, kept: Any, kind: str, low: object, high: object) -> Marks:
-        """What was typed, marked."""
+        """The marks with the typed interval."""
         axis = self.look_up(chosen).axis
         if not str(low or "").strip() or not str(high or "").strip():
             raise OptionError("an interval needs two times", hint="fill in both From and To")
@@ -216,43 +210,40 @@ class Monitoring:
     # ---------------------------------------------------------------------------------------- the reason
 
     def ask(self, chosen: Chosen, kept: Any, window: object) -> str:
-        """Send for the reason; gives the errand's name."""
+        """Start the diagnosis; returns the name of the job."""
         found = self.look_up(chosen)
         marks = Marks.from_json(kept, chosen.chart)
         if not marks.abnormal:
             raise OptionError("nothing is marked as abnormal", hint="drag over the chart, or type From and To")
-        question = Question(
-            found.archive.root,
-            found.query.name,
-            dict(found.partition.key),
-            marks.abnormal,
-            marks.reference,
-            windows_in(window),
+        abnormal, reference = (
+            tuple(MarkedInterval(low, high) for low, high in some) for some in (marks.abnormal, marks.reference)
         )
-        return self.app_state.jobs.send(find_reason, question, seconds=SECONDS)
+        partition = dict(found.partition.key)
+        request = DiagnosisRequest(found.query.name, partition, abnormal, reference, windows=windows_in(window))
+        return self.app_state.jobs.send(find_reason, found.archive.root, request, seconds=SECONDS)
 
     def reason(self, name: str | None) -> tuple[PageJob, Any]:
-        """How the errand stands, and what to show of it."""
+        """The state of the job, and what to show of it."""
         job = self.app_state.jobs.look(name)
         if job.state == "running":
             return job, message("busy", job.said)
         if job.state != "done":
             return job, message("error", job.said, job.hint)
-        dated = opened_quietly(job.answer.question.root).archive.axis.timestamp
+        dated = opened_quietly(job.answer.root).axis.timestamp
         return job, shown_reason(job.answer.diagnosis, dated=dated)
 
     def save(self, reason: str | None, name: object) -> str:
-        """Keep a reason that was found as a monitor; gives the errand's name."""
+        """Keep a reason that was found as a monitor; returns the name of the job."""
         wanted = monitor_name(name)
         found = self.app_state.jobs.look(reason).answer
         if not isinstance(found, Reason):
             raise OptionError("there is no reason to keep yet", hint="ask why first")
-        if wanted in opened_quietly(found.question.root).archive.monitors():
+        if wanted in opened_quietly(found.root).monitors():
             raise OptionError(f"there is a monitor '{wanted}' already", hint="choose another name")
         return self.app_state.jobs.send(keep_reason, found, wanted, seconds=SECONDS)
 
     def saved(self, name: str | None) -> tuple[Any, bool]:
-        """What to tell of a monitor that is being saved, and whether that is over."""
+        """A message about a monitor that is being saved, and whether that is over."""
         found = self.app_state.jobs.look(name)
         if found.state == "running":
             return message("busy", found.said), False
@@ -326,13 +317,13 @@ def _rounded(number: float | None) -> float | None:
 
 
 def _feature(number: int, chart: Any) -> html.Figure:
-    told = [
+    caption = [
         html.Strong(chart.name),
         html.Span(f" {chart.boundary}"),
         html.Span(f"reward {chart.reward:.2f}", className="hint"),
     ]
     described = f"{chart.name} over time; abnormal where {chart.boundary or 'unbounded'}"
     return html.Figure(
-        [html.Figcaption(told), graph(f"reason-{number}", reason_figure(chart), described=described)],
+        [html.Figcaption(caption), graph(f"reason-{number}", reason_figure(chart), described=described)],
         className="reason",
     )

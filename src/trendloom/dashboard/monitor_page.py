@@ -1,18 +1,19 @@
-"""The page "Monitor" drawn and wired: which parts it has, and which action answers to which of them."""
+"""The page "Monitor": its layout, and the callbacks that connect it to the actions of `monitor`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from dash import ALL, Dash, Input, Output, State, ctx, dcc, html, no_update
 
-from trendloom.dashboard.app_state import AppState, told
+from trendloom.dashboard.app_state import AppState, attempt, job_stores, wire_stop
 from trendloom.dashboard.figures import empty
 from trendloom.dashboard.marks import ABNORMAL, REFERENCE, Marks
-from trendloom.dashboard.monitor import WINDOWS, Chosen, Monitoring
+from trendloom.dashboard.monitor import DEFAULT_WINDOW, Chosen, Monitoring
 from trendloom.dashboard.parts import aria, card, choices, field, graph, message
 
-LIVE_MS, PULSE_MS = 3_000, 400
+LIVE_MS = 3_000
 CHART_BUTTONS = {
     "displaylogo": False,
     "displayModeBar": True,
@@ -76,7 +77,7 @@ def _reason() -> html.Section:
         "Why?",
         html.Div(
             [
-                field("Window of features", dcc.Input(id="window", type="text", value=WINDOWS[0], debounce=True)),
+                field("Window of features", dcc.Input(id="window", type="text", value=DEFAULT_WINDOW, debounce=True)),
                 html.Button("Why?", id="why", className="primary"),
                 html.Button("Stop", id="why-stop", className="quiet", disabled=True),
             ],
@@ -102,11 +103,9 @@ def _unseen() -> list[Any]:
     return [
         dcc.Store(id="marks", storage_type="session"),
         dcc.Store(id="seen-version"),
-        dcc.Store(id="why-errand"),
-        dcc.Store(id="save-errand"),
+        *job_stores("why"),
+        *job_stores("save"),
         dcc.Interval(id="live-clock", interval=LIVE_MS, disabled=True),
-        dcc.Interval(id="why-clock", interval=PULSE_MS, disabled=True),
-        dcc.Interval(id="save-clock", interval=PULSE_MS, disabled=True),
     ]
 
 
@@ -114,7 +113,7 @@ def _unseen() -> list[Any]:
 
 
 def wire(app: Dash, app_state: AppState) -> None:
-    """Have the parts of the page answered."""
+    """Register the callbacks of the page."""
     page = Monitoring(app_state)
     _wire_choosing(app, page)
     _wire_chart(app, page)
@@ -128,9 +127,9 @@ def _wire_choosing(app: Dash, page: Monitoring) -> None:
         Output("query", "options"), Output("query", "value"), Input("archive", "value"), State("query", "value")
     )
     def choose_archive(archive: object, before: object) -> tuple[Any, Any]:
-        found, _ = told(page.queries, archive)
+        found, _ = attempt(page.queries, archive)
         names = found or []
-        return choices(names), before if before in names else next(iter(names), None)
+        return choices(names), _kept_or_first(before, names)
 
     @app.callback(
         Output("partition", "options"),
@@ -143,12 +142,15 @@ def _wire_choosing(app: Dash, page: Monitoring) -> None:
         State("value", "value"),
     )
     def choose_query(query: object, archive: object, partition: object, value: object) -> tuple[Any, ...]:
-        found, _ = told(page.partitions, archive, query)
-        values, _ = told(page.values, archive, query)
+        found, _ = attempt(page.partitions, archive, query)
+        values, _ = attempt(page.values, archive, query)
         options = [{"label": one.label, "value": one.text} for one in found or ()]
-        texts, names = [one["value"] for one in options], values or ()
-        kept = partition if partition in texts else next(iter(texts), None)
-        return options, kept, choices(names), value if value in names else next(iter(names), None)
+        kept, names = _kept_or_first(partition, [one["value"] for one in options]), values or ()
+        return options, kept, choices(names), _kept_or_first(value, names)
+
+
+def _kept_or_first(before: object, options: Sequence[str]) -> object:
+    return before if before in options else next(iter(options), None)
 
 
 def _wire_chart(app: Dash, page: Monitoring) -> None:
@@ -165,18 +167,17 @@ def _wire_chart(app: Dash, page: Monitoring) -> None:
         Input("marks", "data"),
         Input("live-clock", "n_intervals"),
         State("seen-version", "data"),
-        State("window", "value"),
     )
     def draw(
-        archive: object, query: object, partition: object, value: object, kept: Any, ticks: Any, seen: Any, window: Any
+        archive: object, query: object, partition: object, value: object, kept: Any, ticks: Any, seen: Any
     ) -> tuple[Any, ...]:
-        version, _ = told(page.version, archive)
+        version, _ = attempt(page.version, archive)
         if ctx.triggered_id == "live-clock" and version == seen:
             return no_update, no_update, no_update, no_update
         chosen = Chosen(archive, query, partition, value)
         if partition is None:
             return empty("this archive has no results of a query yet"), no_update, [], version
-        shown, problem = told(page.chart, chosen, kept)
+        shown, problem = attempt(page.chart, chosen, kept)
         if shown is None:
             return empty("there is no chart to show"), no_update, problem, version
         figure, proposed, said = shown
@@ -202,30 +203,30 @@ def _wire_marking(app: Dash, page: Monitoring) -> None:
     def mark(
         selected: Any, add: Any, clear: Any, removed: Any, kind: str, low: Any, high: Any, kept: Any, *chosen: object
     ) -> tuple[Any, Any]:
-        now, asked = Chosen(*chosen), ctx.triggered_id
+        now, trigger = Chosen(*chosen), ctx.triggered_id
         found: Marks | None
         problem: Any = None
-        if asked == "chart":
-            found, problem = told(page.mark_selected, now, kept, kind, selected)
-        elif asked == "mark-add":
-            found, problem = told(page.mark_typed, now, kept, kind, low, high)
-        elif asked == "mark-clear":
+        if trigger == "chart":
+            found, problem = attempt(page.mark_selected, now, kept, kind, selected)
+        elif trigger == "mark-add":
+            found, problem = attempt(page.mark_typed, now, kept, kind, low, high)
+        elif trigger == "mark-clear":
             found = Marks(now.chart)
-        elif isinstance(asked, dict) and any(removed):
-            found = Marks.from_json(kept, now.chart).without(int(asked["place"]))
+        elif isinstance(trigger, dict) and any(removed):
+            found = Marks.from_json(kept, now.chart).without(int(trigger["place"]))
         else:
             found = None
         return (no_update if found is None else found.to_json()), problem
 
     @app.callback(Output("marks-listed", "children"), Input("marks", "data"), *CHOSEN)
     def list_marks(kept: Any, *chosen: object) -> Any:
-        found, _ = told(page.listed, Chosen(*chosen), kept)
+        found, _ = attempt(page.listed, Chosen(*chosen), kept)
         return found or []
 
 
 def _wire_reason(app: Dash, page: Monitoring) -> None:
     @app.callback(
-        Output("why-errand", "data"),
+        Output("why-job", "data"),
         Output("why-clock", "disabled", allow_duplicate=True),
         Output("reason", "children", allow_duplicate=True),
         Output("saving", "hidden", allow_duplicate=True),
@@ -237,7 +238,7 @@ def _wire_reason(app: Dash, page: Monitoring) -> None:
         prevent_initial_call=True,
     )
     def ask(clicks: Any, kept: Any, window: object, *chosen: object) -> tuple[Any, ...]:
-        name, problem = told(page.ask, Chosen(*chosen), kept, window)
+        name, problem = attempt(page.ask, Chosen(*chosen), kept, window)
         if name is None:
             return None, True, problem, True, None
         return name, False, message("busy", "looking for reasons"), True, None
@@ -247,44 +248,31 @@ def _wire_reason(app: Dash, page: Monitoring) -> None:
         Output("why-clock", "disabled"),
         Output("saving", "hidden"),
         Input("why-clock", "n_intervals"),
-        State("why-errand", "data"),
+        State("why-job", "data"),
         prevent_initial_call=True,
     )
-    def hear(ticks: Any, name: str | None) -> tuple[Any, bool, bool]:
-        found, problem = told(page.reason, name)
+    def follow_job(ticks: Any, name: str | None) -> tuple[Any, bool, bool]:
+        found, problem = attempt(page.reason, name)
         if found is None:
             return problem, True, True
         job, shown = found
         return shown, job.state != "running", job.state != "done"
 
-    @app.callback(Output("why-stop", "disabled"), Input("why-clock", "disabled"))
-    def can_stop(still: bool | None) -> bool:
-        return still is not False
-
-    @app.callback(
-        Output("why-stop", "n_clicks"),
-        Input("why-stop", "n_clicks"),
-        State("why-errand", "data"),
-        prevent_initial_call=True,
-    )
-    def stop(clicks: Any, name: str | None) -> Any:
-        if clicks:
-            page.app_state.jobs.stop(name)
-        return no_update
+    wire_stop(app, page.app_state.jobs, "why")
 
 
 def _wire_saving(app: Dash, page: Monitoring) -> None:
     @app.callback(
-        Output("save-errand", "data"),
+        Output("save-job", "data"),
         Output("save-clock", "disabled", allow_duplicate=True),
         Output("monitor-said", "children", allow_duplicate=True),
         Input("monitor-save", "n_clicks"),
-        State("why-errand", "data"),
+        State("why-job", "data"),
         State("monitor-name", "value"),
         prevent_initial_call=True,
     )
     def save(clicks: Any, reason: str | None, name: object) -> tuple[Any, ...]:
-        job, problem = told(page.save, reason, name)
+        job, problem = attempt(page.save, reason, name)
         if job is None:
             return None, True, problem
         return job, False, message("busy", "saving")
@@ -293,9 +281,9 @@ def _wire_saving(app: Dash, page: Monitoring) -> None:
         Output("monitor-said", "children"),
         Output("save-clock", "disabled"),
         Input("save-clock", "n_intervals"),
-        State("save-errand", "data"),
+        State("save-job", "data"),
         prevent_initial_call=True,
     )
     def saved(ticks: Any, job: str | None) -> tuple[Any, bool]:
-        found, problem = told(page.saved, job)
+        found, problem = attempt(page.saved, job)
         return (problem, True) if found is None else found

@@ -16,20 +16,18 @@ LONGEST_CELL = 160
 QUIET_GRAPH: dict[str, Any] = {"displayModeBar": False}
 
 
-def field(label: str, component: Any, *, hint: str | None = None, wide: bool = False) -> html.Div:
-    """A component with a label above it, and a hint below."""
-    below = [] if hint is None else [html.Span(hint, className="hint")]
-    name = html.Label(label, htmlFor=component.id)
-    return html.Div([name, component, *below], className="field wide" if wide else "field")
+def field(label: str, component: Any) -> html.Div:
+    """A component with a label above it."""
+    return html.Div([html.Label(label, htmlFor=component.id), component], className="field")
 
 
 def aria(**words: str) -> dict[str, Any]:
-    """What screen readers are told of a part, beside what it says."""
+    """Attributes for screen readers."""
     return {f"aria-{name}": word for name, word in words.items()}
 
 
 def message(kind: str, said: str, hint: str | None = None) -> html.Div:
-    """What happened: `kind` is error, warning, good or busy."""
+    """A message; `kind` is error, warning, good or busy."""
     word = {"error": "Error", "warning": "Note", "good": "Done", "busy": "Working"}[kind]
     parts = [html.Strong(word + ": "), html.Span(said)]
     parts += [] if hint is None else [html.Div(hint, className="hint")]
@@ -42,7 +40,7 @@ def trouble(error: TrendloomError) -> html.Div:
 
 
 def notes(said: Iterable[str]) -> list[html.Div]:
-    """Several things to know, in one message."""
+    """Several notes in one message."""
     text = "\n".join(said)
     return [message("warning", text)] if text else []
 
@@ -52,14 +50,13 @@ def choices(values: Iterable[str]) -> list[dict[str, str]]:
     return [{"label": value, "value": value} for value in values]
 
 
-def card(heading: str, *children: Any, id: str | None = None) -> html.Section:
-    """A section of a page with its heading."""
-    given: dict[str, Any] = {} if id is None else {"id": id}
+def card(heading: str, *children: Any, **given: Any) -> html.Section:
+    """A section of a page with its heading; `given`: attributes of the section."""
     return html.Section([html.H2(heading), *children], className="card", **given)
 
 
 def graph(id: str, figure: Any, *, described: str, config: dict[str, Any] | None = None) -> html.Div:
-    """A figure that screen readers know by what it shows: as wide as the page, unless it has a width of its own."""
+    """A figure with a description for screen readers: as wide as the page, unless it has a width of its own."""
     layout, given = figure.layout, dict(config or QUIET_GRAPH)
     size = {"height": f"{layout.height}px"} | ({} if layout.width is None else {"width": f"{layout.width}px"})
     shown = dcc.Graph(id=id, figure=figure, config=given, responsive=layout.width is None, style=size)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Loaded by the process that errands are forked from: what the first query would load and build is there already.
+"""Loaded by the process that jobs are forked from: what the first query would load and build is there already.
 
 Nothing runs here that starts a thread, because threads do not survive a fork.
 """
@@ -17,4 +17,4 @@ _COLUMNS = schema_of_columns(pa.schema({"time": pa.int64(), "type": pa.string(),
 READY = bool(requests.RunResult) and bool(
     explain_queries("PATTERN SEQ(A a, B+ b[]) WHERE a.v < 3 WITHIN 10", _COLUMNS, Options()).text
 )
-"""That it was loaded."""
+"""True once everything is loaded."""

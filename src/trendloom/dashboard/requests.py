@@ -1,13 +1,12 @@
-"""What the page asks of the engines, as functions that run in a process of their own (see `jobs`).
+"""Work of the page for the engines, as functions that run in a process of their own (see `jobs`).
 
 They take and give plain, picklable values: a folder and a text go in, what is drawn and shown comes out. A run leaves
-its rows in the errand's folder as Parquet, from where pages of the table and downloads are read.
+its rows in the folder of the job as Parquet, from where pages of the table and downloads are read.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -20,7 +19,7 @@ from trendloom.dashboard.app_state import opened_quietly
 from trendloom.dashboard.jobs import Allowance, Report
 from trendloom.diagnosis.diagnosis import Diagnosis
 from trendloom.diagnosis.monitors import Grade
-from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
+from trendloom.diagnosis.request import DiagnosisRequest
 from trendloom.engines.answers import Watch, answers, table_of
 from trendloom.engines.diagnose import DiagnosisWatch, diagnose_archive, save_diagnosis
 from trendloom.engines.introspection import explain_queries
@@ -34,8 +33,7 @@ from trendloom.options import Options
 from trendloom.runtime.planning import plan_query
 from trendloom.runtime.reading import queries_of, schema_of_columns
 from trendloom.viz.canvas import Drawing
-from trendloom.viz.pattern import drawing_of
-from trendloom.viz.query import caption_of, picture_of
+from trendloom.viz.query import caption_of, drawing_of, picture_of
 from trendloom.viz.timeline import Timeline, timeline_of_rows
 
 ROWS = "rows.parquet"
@@ -45,7 +43,7 @@ LONGEST_QUERY = 20_000
 
 @dataclass(frozen=True)
 class QueryProblem:
-    """What is wrong with a query, and where in its text: 1-based line and column; line None: nowhere in particular."""
+    """An error of a query, and its place in the text: 1-based line and column; line None: nowhere in particular."""
 
     message: str
     hint: str | None = None
@@ -56,7 +54,7 @@ class QueryProblem:
 
 @dataclass(frozen=True)
 class QueryLook:
-    """A query looked at: what is wrong with it, or what it means and how it would run."""
+    """The result of checking a query: its error, or its meaning and how it would run."""
 
     problem: QueryProblem | None = None
     warnings: tuple[str, ...] = ()
@@ -67,7 +65,7 @@ class QueryLook:
 
 @dataclass(frozen=True, eq=False)
 class RunResult:
-    """What a run gave: the rows are in the errand's folder. `cut`: there may be more than the page keeps."""
+    """The result of a run; the rows are in the folder of the job. `cut`: there may be more than the page keeps."""
 
     rows: int
     columns: tuple[str, ...]
@@ -83,7 +81,7 @@ class RunResult:
 
 def look_at_query(report: Report, folder: Path, root: Path, text: str) -> QueryLook:
     """A query over the columns of an archive, not run."""
-    archive = opened_quietly(root).archive
+    archive = opened_quietly(root)
     try:
         (query,) = _one_query(text)
         plan = bind(query, schema_of_archive(archive))
@@ -135,7 +133,7 @@ def run_query(
     report: Report, folder: Path, root: Path, text: str, stretch: tuple[int | None, int | None], allowance: Allowance
 ) -> RunResult:
     """Run a query over an archive, or a stretch [from, to) of it in ticks; at most the allowed rows are kept."""
-    archive = opened_quietly(root).archive
+    archive = opened_quietly(root)
     (query,) = _one_query(text)
     plan = bind(query, schema_of_archive(archive))
     report("reading events")
@@ -159,7 +157,7 @@ def run_query(
 
 
 def events_for(archive: Archive, plan: Plan, stretch: tuple[int | None, int | None]) -> pa.Table:
-    """The events that a query can possibly need, as its optimized plan says."""
+    """The events that a query can need, by its optimized plan."""
     scan = plan_query(plan).plan.scan
     types = [name for name in archive.types() if scan.types is None or name in scan.types]
     table = archive.stream(*stretch, types=types, columns=list(scan.columns))
@@ -188,42 +186,23 @@ def _watch(report: Report, notes: list[str]) -> Watch:
 # ------------------------------------------------------------------------------------------------ diagnosing
 
 
-@dataclass(frozen=True)
-class Question:
-    """What is asked of a chart: intervals are pairs of ticks; no reference means the rest of the partition."""
-
-    root: Path
-    query: str
-    partition: Mapping[str, object]
-    abnormal: tuple[tuple[int, int], ...]
-    reference: tuple[tuple[int, int], ...]
-    windows: tuple[str, ...]
-
-    def request(self) -> DiagnosisRequest:
-        """The question as the engine takes it."""
-        abnormal, reference = (
-            tuple(MarkedInterval(low, high) for low, high in some) for some in (self.abnormal, self.reference)
-        )
-        return DiagnosisRequest(self.query, dict(self.partition), abnormal, reference, windows=self.windows)
-
-
 @dataclass(frozen=True, eq=False)
 class Reason:
-    """A diagnosis with the question that it answers."""
+    """A diagnosis with the archive and the request that it answers."""
 
-    question: Question
+    root: Path
+    request: DiagnosisRequest
     diagnosis: Diagnosis
 
 
-def find_reason(report: Report, folder: Path, question: Question) -> Reason:
+def find_reason(report: Report, folder: Path, root: Path, request: DiagnosisRequest) -> Reason:
     """The diagnosis of marked intervals."""
-    archive = opened_quietly(question.root).archive
     watch = DiagnosisWatch(progress=lambda what, share: report(f"{what} ({share:.0%})"))
-    return Reason(question, diagnose_archive(archive, question.request(), watch=watch))
+    return Reason(root, request, diagnose_archive(opened_quietly(root), request, watch=watch))
 
 
 def keep_reason(report: Report, folder: Path, reason: Reason, name: str) -> Grade:
-    """Keep a reason as a monitor; gives how well it tells the marked windows apart."""
-    archive = opened_quietly(reason.question.root).archive
+    """Keep a reason as a monitor; returns how well it separates the marked windows."""
+    archive = opened_quietly(reason.root)
     report("precision and recall of the monitor")
-    return save_diagnosis(archive, reason.diagnosis, name, query=reason.question.query).grade
+    return save_diagnosis(archive, reason.diagnosis, name, query=reason.request.query).grade

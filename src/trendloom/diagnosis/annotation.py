@@ -1,7 +1,7 @@
-"""The question held against the archive: which query, which partition, which stretches of time, which relatives.
+"""Look up a request in the archive: its query, partition, stretches of time and related partitions.
 
-Every wrong answer to "does it exist" says what there is instead. Nothing is read here but commits and the table of
-partitions, so mistakes are reported at once.
+Errors about names that do not exist list those that do. Nothing is read but commits and the table of partitions, so
+mistakes are reported at once.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from trendloom.archive import Archive, ArchivedQuery
 from trendloom.archive.catalog import ticks_of_duration
-from trendloom.diagnosis.instants import shown_tick, tick_of
 from trendloom.diagnosis.partitions import PartitionRow, PartitionTable
-from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval
+from trendloom.diagnosis.request import DiagnosisRequest, MarkedInterval, shown_tick, tick_of
 from trendloom.errors import DataError, OptionError, did_you_mean, option
 from trendloom.logical.display import show_duration
 from trendloom.model.time import TimeAxis
@@ -30,7 +29,7 @@ class AnnotatedStretch:
 
 @dataclass(frozen=True)
 class Annotation:
-    """What was marked, in the archive's own terms.
+    """The marked stretches, looked up in the archive.
 
     `runs`: partitions come and go, so that what holds of one of them alone says nothing about the next.
     """
@@ -53,7 +52,7 @@ class Annotation:
 
 
 def annotate(archive: Archive, request: DiagnosisRequest) -> Annotation:
-    """The request in the archive's terms; what does not exist or makes no sense is refused."""
+    """Look up a request in the archive; refuse names that do not exist and intervals that cannot be."""
     query = find_query(archive, request.query)
     table = PartitionTable(query.name, tuple(query.keys), archive.partitions(query.name), archive.axis)
     partition = table.find(request.partition, "partition")
@@ -93,7 +92,7 @@ def find_query(archive: Archive, name: str | None) -> ArchivedQuery:
 
 @dataclass
 class _Marking:
-    """Makes stretches of marked intervals, refuses those that cannot be, and notes what it had to change."""
+    """Converts marked intervals to stretches, refuses those that cannot be, and notes changes."""
 
     archive: Archive
     request: DiagnosisRequest
@@ -145,7 +144,7 @@ class _Marking:
         return one
 
     def rest(self, partition: PartitionRow, abnormal: Sequence[AnnotatedStretch]) -> tuple[AnnotatedStretch, ...]:
-        """What is left of the partition's span, as far as it holds whole windows."""
+        """The rest of the partition's span, as far as it holds whole windows."""
         free, begin = [], partition.first
         for one in sorted((one for one in abnormal if one.partition.key == partition.key), key=lambda one: one.low):
             free.append(AnnotatedStretch(partition, begin, one.low))

@@ -1,10 +1,9 @@
-"""Diagnosis: the reason of an anomaly, and all that a person needs to check it."""
+"""The result of a diagnosis: the reason of an anomaly, and all that a person needs to check it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from math import comb
 from typing import Any
 
 import numpy as np
@@ -16,9 +15,9 @@ from trendloom.diagnosis.periods import Period
 
 @dataclass(frozen=True)
 class CandidateFeature:
-    """A feature that was looked at, and what became of it.
+    """A feature that was ranked, and the outcome.
 
-    `validated`: its reward over related partitions, None where it was not asked; `cluster`: the number of its
+    `validated`: its reward over related partitions, None where it was not computed; `cluster`: the number of its
     correlation cluster, from 1; `why`: the reason why it was not kept, empty if it was.
     """
 
@@ -90,63 +89,19 @@ def show_range(found: AbnormalRange) -> str:
     return f">= {low}" if found.high == float("inf") else f"{low} to {high}"
 
 
-# What a diagnosis can be asked to do otherwise, with the usual values.
-
-
-@dataclass(frozen=True)
-class Settings:
-    """Thresholds that the literature leaves open.
-
-    They are fixed on simulated anomalies, of other seeds than those of the evaluation (docs/decisions/0038 and 0039).
-
-    - `least_reward`: features with less are never kept, however deep the leap after them is.
-    - `least_leap`: where no drop between neighbours of the ranking is as deep, there is no leap.
-    - `least_coverage`: the share of the windows of each class in which a feature must have a value.
-    - `validated_share`: the share of its reward that a feature must keep over related partitions.
-      `validated_best`: the share of the best reward there.
-    - `correlation`: features whose correlation is as strong, of either sign, say the same.
-    - `same_cluster`: how far a period of a related partition may be from the annotated anomaly, as clusters are
-      merged, to be abnormal; `far_cluster`: how far it must be to be a reference; both as a share of how far the
-      annotated reference is. In between it is left out. `least_difference`: annotated periods that differ less are
-      alike, and nothing can be labelled. `edge`: the share of a labelled period that is left out at either end.
-    - `most_ranges`: of abnormal values of a feature; `range_gain`: what another range must gain, as a share of both
-      classes' windows.
-    - `nearest_boundary`: how near to the reference a boundary may lie, as a share of the gap between the classes.
-    - `most_related`: periods of related partitions that are compared with each other.
-    - `chance`: so many features that separate by chance, expected of random ones, are worth a note.
-    """
-
-    least_reward: float = 0.3
-    least_leap: float = 0.05
-    least_coverage: float = 0.5
-    validated_share: float = 0.4
-    validated_best: float = 0.9
-    correlation: float = 0.7
-    same_cluster: float = 0.5
-    far_cluster: float = 0.75
-    least_difference: float = 0.15
-    edge: float = 0.1
-    most_ranges: int = 3
-    range_gain: float = 0.1
-    nearest_boundary: float = 0.1
-    most_related: int = 400
-    chance: float = 0.5
-
-
-# A diagnosis in words: what the features of the reason did while things were abnormal, and what should be known.
+# -------------------------------------------------------------------------------------------- in words
 
 
 def sentence(
     reasons: Mapping[Feature, tuple[AbnormalRange, ...]],
-    values: Mapping[Feature, Floats],
-    labels: Mapping[Feature, Truths],
+    windows: Mapping[Feature, tuple[Floats, Truths]],
 ) -> str:
-    """What happened, one part per feature; `values` and `labels` are those of its windows."""
-    parts = [part_of_sentence(feature, ranges, values[feature], labels[feature]) for feature, ranges in reasons.items()]
+    """The reason in words, a part per feature; `windows`: its values over labelled windows, and which are abnormal."""
+    parts = [_part_of_sentence(feature, ranges, *windows[feature]) for feature, ranges in reasons.items()]
     return "While it was abnormal, " + "; ".join(parts) + "."
 
 
-def part_of_sentence(feature: Feature, ranges: Sequence[AbnormalRange], values: Floats, abnormal: Truths) -> str:
+def _part_of_sentence(feature: Feature, ranges: Sequence[AbnormalRange], values: Floats, abnormal: Truths) -> str:
     """`free memory (Memory.free mean over 30 s) stayed below 1.9e9 (1.4e9 to 1.6e9, reference: 2.2e9 to 3e9)`."""
     inside = np.full(len(values), True)
     for clause in clauses_of(feature, ranges):
@@ -179,18 +134,3 @@ def _span(values: Floats) -> str:
 def _percent(share: float) -> str:
     """Whole percents, but neither all nor nothing by rounding."""
     return f"{min(max(round(100 * share), 1), 99)} %"
-
-
-def chance_notes(windows: Sequence[tuple[str, int, int, int]], least: float) -> Iterator[str]:
-    """Where few windows make perfect separation likely: of (window, features, abnormal and reference windows).
-
-    Of random numbers, 2 orders of all that there are separate the classes.
-    """
-    for length, features, abnormal, reference in windows:
-        expected = 2 * features / comb(abnormal + reference, abnormal)
-        if expected >= least:
-            yield (
-                f"{abnormal} abnormal and {reference} reference windows of {length} are few for {features:,} features: "
-                f"about {expected:.2g} of them would separate perfectly by chance alone; "
-                "mark longer intervals or take shorter windows"
-            )

@@ -21,15 +21,19 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.diagnosis.feature_parts import MOST_VALUES, AttributeFacts, CategoryFacts, FeaturePart, TypeFacts
 from trendloom.diagnosis.features import (
     FUNCTIONS,
+    MOST_VALUES,
+    AttributeFacts,
+    CategoryFacts,
     Feature,
+    FeaturePart,
     FeatureTable,
     Floats,
     Places,
     Ticks,
     Truths,
+    TypeFacts,
     UserFunction,
     WindowedRows,
     check_functions,
@@ -57,32 +61,23 @@ class Excluded:
 
 @dataclass(frozen=True)
 class FeatureSpace:
-    """Which features are made. `categories`: columns that are categories whatever their type, and are never numbers
-    (ids). `keys`: columns that name partitions; these are neither, because what holds of one run alone says nothing
-    about the next. `length`: the window as people write it."""
+    """Which features to compute. `keys`: columns that name partitions; these are neither categories nor numbers,
+    because what holds for one run alone says nothing about the next. `length`: the window as people write it."""
 
     functions: Sequence[str] = FUNCTIONS
     extra: Mapping[str, UserFunction] = field(default_factory=dict)
     left_out: Sequence[Excluded] = ()
-    categories: Sequence[str] = ()
     keys: Sequence[str] = ()
     length: str = ""
 
 
-def feature_table(
-    tables: Mapping[str, pa.Table],
-    time: str,
-    low: int,
-    high: int,
-    window: int,
-    **chosen: Any,
-) -> FeatureTable:
-    """All features of events by type, over the windows that lie whole inside [low, high).
+@dataclass(frozen=True, eq=False)
+class WindowedSpace:
+    """The features to compute over windows of one size, whose starts ascend; events outside of them are ignored."""
 
-    `chosen`: fields of `FeatureSpace`.
-    """
-    space = FeatureSpace(**chosen)
-    return features_at(tables, time, windows_within([(low, high)], window, space.length), window, space)
+    window: int
+    starts: Ticks
+    space: FeatureSpace
 
 
 def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = "") -> Ticks:
@@ -99,29 +94,25 @@ def windows_within(spans: Sequence[tuple[int, int]], window: int, length: str = 
     return np.asarray(starts, np.int64)
 
 
-def features_at(
-    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace
-) -> FeatureTable:
-    """All features over given windows, whose starts ascend; events in none of them count for nothing."""
-    return features_in_part(tables, time, starts, window, space, whole=True).table
-
-
 def features_in_part(
-    tables: Mapping[str, pa.Table], time: str, starts: Ticks, window: int, space: FeatureSpace, *, whole: bool
+    tables: Mapping[str, pa.Table], time: str, windows: WindowedSpace, *, whole: bool = True
 ) -> FeaturePart:
-    """The same; where these are not the `whole` of the windows, what may be a feature of the whole, and why."""
-    check_functions(space.functions, space.extra)
+    """All features of events by type, with the facts that decide which there are.
+
+    Unless these are the `whole` of the windows, every possible feature is computed.
+    """
+    check_functions(windows.space.functions, windows.space.extra)
     blocks: list[Floats] = []
     features: list[Feature] = []
     facts: dict[str, TypeFacts] = {}
     for type_, table in tables.items():
-        making = _FeatureMaking(type_, _typed_rows(type_, table, time, starts, window), time, starts, window, space)
+        making = _FeatureMaking(type_, _typed_rows(type_, table, time, windows), time, windows)
         facts[type_] = making.facts(whole=whole)
         for feature, block in making.features(facts[type_]):
             features.append(feature)
             blocks.append(block)
-    values = np.array(blocks) if blocks else np.zeros((0, len(starts)))
-    return FeaturePart(FeatureTable(tuple(features), window, starts, values), facts)
+    values = np.array(blocks) if blocks else np.zeros((0, len(windows.starts)))
+    return FeaturePart(FeatureTable(tuple(features), windows.window, windows.starts, values), facts)
 
 
 # ------------------------------------------------------------------------------------------ events of one type
@@ -180,26 +171,25 @@ class _FeatureMaking:
     type: str
     events: TypedRows
     time: str
-    starts: Ticks
-    window: int
-    space: FeatureSpace
+    windows: WindowedSpace
 
     def facts(self, *, whole: bool) -> TypeFacts:
-        """What is known before the numbers are read; `features` adds the attributes, each before it is measured."""
+        """The facts that do not need the numbers; `features` adds those of each attribute before it is measured."""
         count, uncounted = len(self.events.times), self._hidden[None]
-        told = count if uncounted is None else int(np.count_nonzero(~uncounted))
-        return TypeFacts(count, told, {name: _values(column) for name, column in self._texts.items()}, {}, whole)
+        counted = count if uncounted is None else int(np.count_nonzero(~uncounted))
+        return TypeFacts(count, counted, {name: _values(column) for name, column in self._texts.items()}, {}, whole)
 
     def features(self, facts: TypeFacts) -> Iterator[tuple[Feature, Floats]]:
         """The numbers of each feature in each window."""
-        windows, counting = len(self.starts), "count" in self.space.functions
+        windows, space = len(self.windows.starts), self.windows.space
+        counting = "count" in space.functions
         groupings = [_grouped(self.events, windows, None)]
         groupings += [
             _grouped(self.events, windows, (name, column))
             for name, column in self._texts.items()
             if facts.is_category(name)
         ]
-        measured = Feature(self.type, None, "count", None, self.window, self.space.length)
+        measured = Feature(self.type, None, "count", None, self.windows.window, space.length)
         if counting and facts.is_counted(None):
             for grouping in groupings:
                 everything = np.ones(len(self.events.times), bool)
@@ -213,45 +203,37 @@ class _FeatureMaking:
                 if counting and facts.is_counted(name):
                     yield from _counts(attribute, grouping, ~lacking, uncounted, windows)
                 shown = lacking if hidden is None else lacking | hidden
-                yield from _measures(attribute, grouping, numbers, shown, windows, self.space)
+                yield from _measures(attribute, grouping, numbers, shown, windows, space)
 
     @cached_property
     def _attributes(self) -> list[str]:
         """The numeric columns."""
-        never = (self.time, *self.space.categories, *self.space.keys)
+        never = (self.time, *self.windows.space.keys)
         return [one.name for one in self.events.table.schema if one.name not in never and is_number(one.type)]
 
     @cached_property
     def _texts(self) -> dict[str, pa.DictionaryArray]:
         """The columns that may be categories, encoded."""
-        never = (self.time, *self.space.keys)
-        names = [
-            one.name
-            for one in self.events.table.schema
-            if one.name not in never and (one.name in self.space.categories or is_text(one.type))
-        ]
-        columns = {name: self.events.column(name) for name in names}
-        return {
-            name: (column if is_text(column.type) else column.cast(pa.string())).dictionary_encode()
-            for name, column in columns.items()
-        }
+        never = (self.time, *self.windows.space.keys)
+        names = [one.name for one in self.events.table.schema if one.name not in never and is_text(one.type)]
+        return {name: self.events.column(name).dictionary_encode() for name in names}
 
     @cached_property
     def _hidden(self) -> dict[str | None, Truths | None]:
         """Of which events each column (None: the event itself) is left out."""
         names = (None, *self.events.table.column_names)
-        return {name: _hidden(self.events, self.type, name, self.space.left_out) for name in names}
+        return {name: _hidden(self.events, self.type, name, self.windows.space.left_out) for name in names}
 
 
 def _attribute_facts(lacking: Truths, uncounted: Truths | None) -> AttributeFacts:
     there = ~lacking
-    told = there if uncounted is None else there & ~uncounted
-    return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(told)))
+    counted = there if uncounted is None else there & ~uncounted
+    return AttributeFacts(int(np.count_nonzero(there)), int(np.count_nonzero(counted)))
 
 
-def _typed_rows(type_: str, table: pa.Table, time: str, starts: Ticks, window: int) -> TypedRows:
+def _typed_rows(type_: str, table: pa.Table, time: str, windows: WindowedSpace) -> TypedRows:
     times = _ticks(type_, table, time)
-    numbers, first = times // window, starts // window
+    numbers, first = times // windows.window, windows.starts // windows.window
     places = np.minimum(np.searchsorted(first, numbers), max(len(first) - 1, 0))
     inside = first[places] == numbers
     rows: Places | None = None if inside.all() else np.flatnonzero(inside)
@@ -278,7 +260,7 @@ def _ticks(type_: str, table: pa.Table, time: str) -> Ticks:
 
 
 def _values(column: pa.DictionaryArray) -> CategoryFacts:
-    """What decides whether a column is a category; one value too many is enough to decide."""
+    """The facts that decide whether a column is a category; one value too many is enough."""
     some = column.dictionary[: MOST_VALUES + 1].to_pylist()
     return CategoryFacts(frozenset(str(value) for value in some), bool(column.null_count))
 
@@ -318,7 +300,7 @@ def is_number(kind: pa.DataType) -> bool:
 def _counts(
     feature: Feature, grouping: GroupedRows, there: Truths, hidden: Truths | None, windows: int
 ) -> Iterator[tuple[Feature, Floats]]:
-    """How many events with a value each group has; none is a number, too."""
+    """The number of events with a value in each group, 0 included."""
     counted = grouping.sorted(there if hidden is None else there & ~hidden)
     sums = np.bincount(grouping.group[counted], minlength=len(grouping.names) * windows)
     for value, row in zip(grouping.names, sums.reshape(len(grouping.names), windows), strict=True):
@@ -328,7 +310,7 @@ def _counts(
 def _measures(
     feature: Feature, grouping: GroupedRows, numbers: Floats, lacking: Truths, windows: int, space: FeatureSpace
 ) -> Iterator[tuple[Feature, Floats]]:
-    """What functions make of each group; features that have no value at all are left out."""
+    """The functions of each group; features that have no value at all are left out."""
     values, missing = grouping.sorted(numbers), grouping.sorted(lacking)
     rows = grouping.whole
     if missing.any():

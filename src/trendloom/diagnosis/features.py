@@ -1,8 +1,8 @@
-"""Features: a number per window, made of the events of one type; the words in which reasons are given.
+"""Features: a number per window, computed from the events of one type; reasons are formulas over them.
 
-A feature says of which events (a type, or those of it whose text column has one value: a *category*), of which
-attribute and by which function its numbers are. A `FeatureTable` holds the numbers of many features over the same
-windows as one matrix, so that whatever is asked of all features is asked at once.
+A feature is defined by its events (a type, or those of it whose text column has one value: a *category*), an attribute
+and a function. A `FeatureTable` holds many features over the same windows as one matrix, so that each later step
+handles all features at once.
 
 Numbers are rounded to 40 bits (about 12 digits): a mean depends on the order of addition in its last bits, and whether
 two windows have *equal* values decides how well a feature separates them. So neither the order of rows nor the engine
@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
@@ -26,11 +26,11 @@ Ticks = npt.NDArray[np.int64]
 Truths = npt.NDArray[np.bool_]
 
 FUNCTIONS = ("count", "mean", "min", "max", "deviation", "change")
-"""What is made of the events of a window. `deviation`: the population standard deviation; `change`: the last value
+"""Functions of the events of a window. `deviation`: the population standard deviation; `change`: the last value
 minus the first (of equal times the greatest value is last and the least is first)."""
 
 SIMPLEST = ("mean", "count", "min", "max", "change", "deviation")
-"""The same, in the order in which people take them for an answer; functions of the user follow."""
+"""The same, simplest answer first; functions of the user follow."""
 
 BITS = 40
 WORDS = {"min": "least ", "max": "greatest ", "deviation": "spread of ", "change": "change of "}
@@ -63,7 +63,7 @@ class Feature:
 
     @property
     def words(self) -> str:
-        """What it measures, in words: `free memory`, `number of TaskStart events (node n3)`."""
+        """The feature in words: `free memory`, `number of TaskStart events (node n3)`."""
         where = "" if self.category is None else f" ({self.category[0]} {self.category[1]})"
         if self.attribute is None:
             return f"number of {self.type} events{where}"
@@ -82,14 +82,7 @@ class Feature:
         return self.place < other.place
 
     def to_json(self) -> dict[str, Any]:
-        return {
-            "type": self.type,
-            "attribute": self.attribute,
-            "function": self.function,
-            "category": None if self.category is None else list(self.category),
-            "window": self.window,
-            "length": self.length,
-        }
+        return asdict(self) | {"category": None if self.category is None else list(self.category)}
 
     @staticmethod
     def from_json(found: Mapping[str, Any]) -> Feature:
@@ -112,7 +105,7 @@ def _in_words(name: str) -> str:
 
 @dataclass(frozen=True, eq=False)
 class FeatureTable:
-    """`values[f, w]`: the number of feature f in the window that starts at `starts[w]`; NaN: it has none there.
+    """`values[f, w]`: the value of feature f in the window that starts at `starts[w]`; NaN where it has none.
 
     Windows are [k·window, (k + 1)·window), ascending, not necessarily one after the other.
     """
@@ -131,7 +124,7 @@ class FeatureTable:
         return next((f.length for f in self.features if f.length), str(self.window))
 
     def rows(self, features: Iterable[Feature]) -> npt.NDArray[np.intp]:
-        """Where features stand; one that is not there is an error."""
+        """The rows of features; one that is missing is an error."""
         places = {feature: place for place, feature in enumerate(self.features)}
         wanted = list(features)
         missing = [feature.name for feature in wanted if feature not in places]
@@ -165,12 +158,93 @@ def rounded(values: Floats) -> Floats:
     return np.asarray(np.ldexp(np.round(mantissa * 2.0**BITS), exponent - BITS))
 
 
-# What windows measure: one number per stretch of a sorted column, all stretches at once.
+# ---------------------------------------------------------------------------------- which features a type has
+#
+# That depends on all events of the type: a text column is a category if it has few values, and a column is counted by
+# itself if some event lacks it. A task that sees only some of the windows therefore returns every possible feature with
+# the facts that decide (`TypeFacts`); `archived_features.joined_in_time` adds up the facts and keeps what is a feature.
+
+
+MOST_VALUES = 20
+"""Of a text column, over all windows: with more it is no category."""
+
+
+@dataclass(frozen=True)
+class CategoryFacts:
+    """The values of a text column (at most one more than `MOST_VALUES`), and whether some event has none."""
+
+    values: frozenset[str] = frozenset()
+    lacking: bool = False
+
+    def __add__(self, other: CategoryFacts) -> CategoryFacts:
+        return CategoryFacts(self.values | other.values, self.lacking or other.lacking)
+
+
+@dataclass(frozen=True)
+class AttributeFacts:
+    """The number of events that have a value of a numeric column, and of those whose value is not left out."""
+
+    present: int = 0
+    counted: int = 0
+
+    def __add__(self, other: AttributeFacts) -> AttributeFacts:
+        return AttributeFacts(self.present + other.present, self.counted + other.counted)
+
+
+@dataclass(frozen=True)
+class TypeFacts:
+    """Facts that decide which features a type has: the number of events in the windows, the number that may be counted,
+    and their columns. `whole`: these are all events of the type; otherwise every possible feature is one."""
+
+    events: int
+    counted: int
+    categories: Mapping[str, CategoryFacts]
+    attributes: dict[str, AttributeFacts]
+    whole: bool = True
+
+    def __add__(self, other: TypeFacts) -> TypeFacts:
+        categories, attributes = dict(self.categories), dict(self.attributes)
+        for name, category in other.categories.items():
+            categories[name] = categories.get(name, CategoryFacts()) + category
+        for name, attribute in other.attributes.items():
+            attributes[name] = attributes.get(name, AttributeFacts()) + attribute
+        return TypeFacts(self.events + other.events, self.counted + other.counted, categories, attributes)
+
+    def is_category(self, name: str) -> bool:
+        """Whether a column has few values. One value that all events share adds no information."""
+        known = self.categories[name]
+        count = len(known.values)
+        return 0 < count <= MOST_VALUES and (count > 1 or known.lacking or not self.whole)
+
+    def is_counted(self, attribute: str | None) -> bool:
+        """Whether the values of a column (None: events) are counted; a column that no event lacks is not."""
+        if not self.whole:
+            return True
+        if attribute is None:
+            return self.counted > 0 or self.events == 0
+        known = self.attributes[attribute]
+        return known.counted > 0 and known.present < self.events
+
+    def has(self, feature: Feature) -> bool:
+        """Whether a feature that a part returned is a feature of the whole."""
+        if feature.category is not None and not self.is_category(feature.category[0]):
+            return False
+        return feature.function != "count" or self.is_counted(feature.attribute)
+
+
+@dataclass(frozen=True, eq=False)
+class FeaturePart:
+    """Features over some of the windows, and the facts of each type there."""
+
+    table: FeatureTable
+    facts: Mapping[str, TypeFacts]
+
+
+# --------------------------------------------------------------------------------------- functions of windows
 #
 # Rows are sorted by group (a window, or a window of one category) and time, so a group is a stretch of rows, and every
 # function is a few passes of `reduceat` over the column. Groups without a value have no stretch.
-#
-# Cost: O(rows) for each function; the place of the stretches is found once for all columns that lack no value.
+# Cost: O(rows) for each function; the stretches are found once for all columns that lack no value.
 
 
 Places = npt.NDArray[np.intp]
@@ -214,7 +288,7 @@ def windowed_rows(group: Places, times: Ticks) -> WindowedRows:
 def measure(
     values: Floats, rows: WindowedRows, functions: Sequence[str], extra: Mapping[str, UserFunction], of: str
 ) -> dict[str, Floats]:
-    """What each function makes of each stretch; `count` is left to others. `of` names the column in errors."""
+    """The value of each function but `count` for each stretch. `of`: the column as errors name it."""
     found: dict[str, Floats] = {}
     if {"mean", "min", "max", "deviation"} & set(functions):
         least, most = np.minimum.reduceat(values, rows.begins), np.maximum.reduceat(values, rows.begins)
@@ -227,9 +301,10 @@ def measure(
                 found["deviation"] = rounded(_deviation(values, rows, mean))
     if "change" in functions:
         with np.errstate(invalid="ignore"):
-            found["change"] = _last(values, rows) - _first(values, rows)
+            last = _reduced(np.maximum, values, rows.last_begins, rows.ends)
+            found["change"] = last - _reduced(np.minimum, values, rows.begins, rows.first_ends)
     found = {name: found[name] for name in functions if name != "count"}
-    return found | {name: rounded(_asked(name, extra[name], values, rows, of)) for name in extra}
+    return found | {name: rounded(_of_user(name, extra[name], values, rows, of)) for name in extra}
 
 
 def _deviation(values: Floats, rows: WindowedRows, mean: Floats) -> Floats:
@@ -237,26 +312,15 @@ def _deviation(values: Floats, rows: WindowedRows, mean: Floats) -> Floats:
     return np.asarray(np.sqrt(np.add.reduceat(apart * apart, rows.begins) / rows.sizes))
 
 
-def _first(values: Floats, rows: WindowedRows) -> Floats:
-    """The least value of the first moment of each stretch."""
-    if np.array_equal(rows.begins + 1, rows.first_ends):
-        return np.asarray(values[rows.begins])
-    return _between(np.minimum, values, rows.begins, rows.first_ends)
-
-
-def _last(values: Floats, rows: WindowedRows) -> Floats:
-    if np.array_equal(rows.last_begins + 1, rows.ends):
-        return np.asarray(values[rows.last_begins])
-    return _between(np.maximum, values, rows.last_begins, rows.ends)
-
-
-def _between(function: np.ufunc, values: Floats, begins: Places, ends: Places) -> Floats:
-    """A function over stretches that need not follow on each other."""
+def _reduced(function: np.ufunc, values: Floats, begins: Places, ends: Places) -> Floats:
+    """A function over stretches that need not be adjacent; most have one row."""
+    if np.array_equal(begins + 1, ends):
+        return np.asarray(values[begins])
     pairs = np.stack([begins, ends], axis=1).ravel()
     return np.asarray(function.reduceat(np.r_[values, values[-1]], pairs)[::2])
 
 
-def _asked(name: str, function: UserFunction, values: Floats, rows: WindowedRows, of: str) -> Floats:
+def _of_user(name: str, function: UserFunction, values: Floats, rows: WindowedRows, of: str) -> Floats:
     try:
         found = np.asarray(function(values, rows.begins, rows.ends), np.float64)
     except Exception as error:
@@ -273,7 +337,7 @@ def _asked(name: str, function: UserFunction, values: Floats, rows: WindowedRows
 
 
 def check_functions(functions: Sequence[str], extra: Mapping[str, UserFunction]) -> None:
-    """Functions by their names, and those of the user by other names."""
+    """Refuse unknown functions, and functions of the user that have the name of one of ours."""
     for name in functions:
         if name not in FUNCTIONS:
             raise OptionError(f"there is no feature function '{name}'", hint=did_you_mean(name, FUNCTIONS))

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
@@ -20,7 +20,6 @@ from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Ticks, T
 from trendloom.errors import DataError
 
 Operator = Literal[">=", "<=", ">", "<", "="]
-OPERATORS: tuple[Operator, ...] = get_args(Operator)
 COMPARE: dict[str, Callable[[Any, Any], Any]] = {
     ">=": operator.ge,
     "<=": operator.le,
@@ -73,11 +72,7 @@ class Formula:
 
         Features over longer windows have the value of the window that holds the shorter one.
         """
-        finest = min(tables, key=lambda table: table.window)
-        return self.evaluate_at(finest.starts, tables)
-
-    def evaluate_at(self, times: Ticks, tables: Sequence[FeatureTable]) -> Truths:
-        """Which points of time are abnormal."""
+        times = min(tables, key=lambda table: table.window).starts
         values = values_at(self.features, times, tables)
         true = np.full(len(times), bool(self.clauses))
         for clause in self.clauses:
@@ -131,23 +126,6 @@ def formula_of(ranges: Mapping[Feature, Sequence[AbnormalRange]]) -> Formula:
     return Formula(tuple(clause for feature, some in ranges.items() for clause in clauses_of(feature, some)))
 
 
-def ranges_of(formula: Formula, feature: Feature) -> tuple[AbnormalRange, ...]:
-    """The ranges of a feature that its clauses came from."""
-    clauses = [clause for clause in formula.clauses if clause[0].feature == feature]
-    lows, highs = [-np.inf], [np.inf]
-    for clause in clauses:
-        if len(clause) == 2:
-            highs.append(clause[0].bound)
-            lows.append(clause[1].bound)
-            continue
-        bound = clause[0].bound
-        if clause[0].operator in (">=", "="):
-            lows[0] = bound
-        if clause[0].operator in ("<=", "="):
-            highs[0] = bound
-    return tuple(AbnormalRange(low, high) for low, high in zip(sorted(lows), sorted(highs), strict=True))
-
-
 # ------------------------------------------------------------------------------------------------- as text
 
 
@@ -170,6 +148,6 @@ def _predicate_json(predicate: Predicate) -> dict[str, Any]:
 
 
 def _read_predicate(found: Mapping[str, Any]) -> Predicate:
-    if found["operator"] not in OPERATORS:
-        raise DataError(f"'{found['operator']}' is not a comparison", hint=f"there are {', '.join(OPERATORS)}")
+    if found["operator"] not in COMPARE:
+        raise DataError(f"'{found['operator']}' is not a comparison", hint=f"there are {', '.join(COMPARE)}")
     return Predicate(Feature.from_json(found["feature"]), found["operator"], float(found["bound"]))

@@ -1,17 +1,17 @@
-"""Monitors: a reason that is kept in the archive and looked for from then on; here over an archive, in one process.
+"""Monitors: a reason that is kept in the archive and evaluated from then on; here over an archive, in one process.
 
-A monitor is the formula of a diagnosis, with how well it told the labelled windows of the archive apart, and where it
-came from. It speaks of the events of all partitions: the series that was left out when the reason was looked for is
-not left out here, so precision and recall are those of the formula as it will run.
-A window in which nothing happened at all is not looked at, as on a live stream.
-Cost: the events of the types that the formula speaks of, and of the columns that it needs.
+A monitor is the formula of a diagnosis, with its precision and recall on the labelled windows of the archive and its
+origin. It covers the events of all partitions: the series that the diagnosis left out is not left out here, so
+precision and recall are those of the formula as it will run.
+A window without any event is skipped, as on a live stream.
+Cost: the events of the types of the formula, and of the columns that it needs.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
@@ -20,32 +20,29 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.archive import Archive, save_monitor
-from trendloom.diagnosis.archived_features import Span, WindowedSpace, events_within, spans_of_windows
-from trendloom.diagnosis.feature_space import FeatureSpace, features_at, windows_within
+from trendloom.diagnosis.archived_features import Span, events_within, spans_of_windows
+from trendloom.diagnosis.feature_space import FeatureSpace, WindowedSpace, features_in_part, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable, Floats, Ticks, Truths
 from trendloom.diagnosis.formula import COMPARE, Formula, Predicate
 from trendloom.diagnosis.periods import Period
-from trendloom.diagnosis.request import Progress, ignore_progress
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.frontend.tql.keywords import write_name
 from trendloom.io.timestamps import ticks
 from trendloom.logical.display import show_duration
 from trendloom.model.time import TimeAxis
 
-# A monitor as a query, where the language can say it: counts, means, least and greatest values of one kind of events.
-#
-#     QUERY low_memory: RETURN AVG(e.free) PATTERN Memory e WITHIN 30 s HAVING AVG(e.free) <= 1.9
-#
-# What it cannot say stays a monitor: deviations and changes, several types or window sizes at once, and windows in
-# which nothing happened, because where there is no match there is no row.
-
-
 AGGREGATES = {"mean": "AVG", "min": "MIN", "max": "MAX"}
 EVENT = "e"
 
 
 def query_of(formula: Formula, name: str, axis: TimeAxis) -> str | None:
-    """The query whose rows are the windows in which the formula holds; None: the language cannot say it."""
+    """The query whose rows are the windows in which the formula holds; None where the language has no such query.
+
+        QUERY low_memory: RETURN AVG(e.free) PATTERN Memory e WITHIN 30 s HAVING AVG(e.free) <= 1.9
+
+    It has one for counts, means, least and greatest values of one kind of events: not for deviations and changes,
+    several types or window sizes at once, nor for windows without events, because without a match there is no row.
+    """
     features = formula.features
     if len({(one.type, one.category, one.window) for one in features}) != 1 or _holds_of_nothing(formula):
         return None
@@ -103,7 +100,7 @@ def _category(category: tuple[str, str]) -> str:
 
 @dataclass(frozen=True)
 class Grade:
-    """How a formula did on windows whose label is known."""
+    """The result of a formula on windows whose label is known."""
 
     abnormal: int
     alerts: int
@@ -121,13 +118,13 @@ class Grade:
 
     def __str__(self) -> str:
         shown = [("precision", self.precision), ("recall", self.recall)]
-        told = ", ".join(f"{name} {value:.2f}" for name, value in shown if value is not None)
-        return f"{told or 'no alert'} over {self.abnormal:,} abnormal windows"
+        rates = ", ".join(f"{name} {value:.2f}" for name, value in shown if value is not None)
+        return f"{rates or 'no alert'} over {self.abnormal:,} abnormal windows"
 
 
 @dataclass(frozen=True)
 class Monitor:
-    """A formula under a name. `told`: where it came from, as the archive keeps it."""
+    """A formula under a name. `made_of`: its origin, as the archive keeps it."""
 
     name: str
     formula: Formula
@@ -155,7 +152,7 @@ class Monitor:
         return Monitor(name, Formula.from_json(found["formula"]), found["sentence"], grade, found["made_of"])
 
     def query(self, axis: TimeAxis) -> str | None:
-        """The same as a query, where the language can say it."""
+        """The same as a query, where the language has one."""
         return query_of(self.formula, self.name, axis)
 
 
@@ -179,7 +176,7 @@ def keep_monitor(archive: Archive, monitor: Monitor) -> None:
 
 
 def check_monitor_name(name: str | None) -> None:
-    """Refuse a name that would be no use."""
+    """Refuse a blank name."""
     if name is not None and not name.strip():
         raise OptionError("a monitor needs a name", hint="for example memory_low")
 
@@ -192,12 +189,11 @@ def run_monitor(
     monitor: Monitor,
     low: int | None = None,
     high: int | None = None,
-    progress: Progress = ignore_progress,
 ) -> pa.Table:
     """The windows of [low, high) in which the formula holds: `monitor`, `window_start`, `window_end`, the features."""
     first, last = archive.span
     span = (first if low is None else max(low, first), last + 1 if high is None else min(high, last + 1))
-    tables = formula_features(archive, monitor.formula, [span], progress, whole=False)
+    tables = formula_features(archive, monitor.formula, [span], whole=False)
     finest = min(tables, key=lambda table: table.window)
     held = np.flatnonzero(monitor.formula.evaluate(*tables))
     starts = finest.starts[held]
@@ -214,21 +210,19 @@ def run_monitor(
     return pa.table(columns)
 
 
-def graded(
-    archive: Archive, formula: Formula, periods: Sequence[Period], progress: Progress = ignore_progress
-) -> Grade:
-    """How the formula, as a monitor runs it, labels the windows of labelled periods."""
-    tables = formula_features(archive, formula, [(one.low, one.high) for one in periods], progress)
+def graded(archive: Archive, formula: Formula, periods: Sequence[Period]) -> Grade:
+    """The result of the formula, run as a monitor, on the windows of labelled periods."""
+    tables = formula_features(archive, formula, [(one.low, one.high) for one in periods])
     finest = min(tables, key=lambda table: table.window)
     alerts = formula.evaluate(*tables)
-    alerts &= happened_mask(archive, finest.starts, alerts, finest.window)
+    alerts[alerts] = happened(archive, finest.starts[alerts], finest.window)
     abnormal, labelled = labels_of(finest, periods)
     alerts, abnormal = alerts[labelled], abnormal[labelled]
     return Grade(int(abnormal.sum()), int(alerts.sum()), int((alerts & abnormal).sum()))
 
 
 def labels_of(table: FeatureTable, periods: Sequence[Period]) -> tuple[Truths, Truths]:
-    """Which windows are abnormal, and which are labelled at all; what a person marked goes before."""
+    """Which windows are abnormal, and which are labelled at all; marks of a person take precedence."""
     abnormal, known = np.zeros(len(table.starts), bool), np.zeros(len(table.starts), bool)
     for period in sorted(periods, key=lambda one: (one.annotated, one.abnormal)):
         inside = table.within(period.low, period.high)
@@ -248,7 +242,6 @@ def formula_features(
     archive: Archive,
     formula: Formula,
     spans: Sequence[Span],
-    progress: Progress = ignore_progress,
     *,
     whole: bool = True,
 ) -> tuple[FeatureTable, ...]:
@@ -261,87 +254,66 @@ def formula_features(
     finest = sizes[0]
     spans = spans if whole else [(low // finest * finest, -(-high // finest) * finest) for low, high in spans]
     starts = windows_within(spans, finest)
-    asked = [WindowedSpace(size, np.unique(starts // size * size), FeatureSpace()) for size in sizes]
-    read = spans_of_windows(asked, archive.chunk)
+    windows = [WindowedSpace(size, np.unique(starts // size * size), FeatureSpace()) for size in sizes]
+    read = spans_of_windows(windows, archive.chunk)
+    groups: dict[tuple[str, tuple[str, str] | None], list[Feature]] = {}
+    for feature in formula.features:
+        groups.setdefault((feature.type, feature.category), []).append(feature)
     values: dict[Feature, Floats] = {}
-    groups = list(dict.fromkeys((one.type, one.category) for one in formula.features))
-    for number, (type_, category) in enumerate(groups):
-        progress(f"features of {type_}", number / len(groups))
-        some = [one for one in formula.features if (one.type, one.category) == (type_, category)]
-        table = _events_of(archive, type_, category, some, read)
-        for one in asked:
-            values |= _values(table, archive.time, one, [each for each in some if each.window == one.window])
-    return tuple(_table(one, formula, values) for one in asked)
+    for (type_, category), features in groups.items():
+        events = _events_of(archive, type_, category, features, read)
+        for one in windows:
+            values |= _values(events, archive.time, one, [each for each in features if each.window == one.window])
+    return tuple(_table(one, formula, values) for one in windows)
 
 
-def _table(asked: WindowedSpace, formula: Formula, values: Mapping[Feature, Floats]) -> FeatureTable:
-    features = tuple(one for one in formula.features if one.window == asked.window)
-    return FeatureTable(features, asked.window, asked.starts, np.array([values[one] for one in features]))
+def _table(windows: WindowedSpace, formula: Formula, values: Mapping[Feature, Floats]) -> FeatureTable:
+    features = tuple(one for one in formula.features if one.window == windows.window)
+    return FeatureTable(features, windows.window, windows.starts, np.array([values[one] for one in features]))
 
 
 def _events_of(
     archive: Archive, type_: str, category: tuple[str, str] | None, features: Sequence[Feature], spans: Sequence[Span]
 ) -> pa.Table:
-    """The events that some features speak of, with the columns that they need; what the archive lacks is not there."""
-    known = archive.types()
-    wanted = dict.fromkeys(one.attribute for one in features if one.attribute is not None)
-    columns = known[type_].columns if type_ in known else {}
-    empty = pa.schema([(archive.time, archive.settings.time_type)]).empty_table()
-    if type_ not in known or (category is not None and category[0] not in columns):
-        return empty
-    read = [*wanted, *([] if category is None else [category[0]])]
-    table = events_within(archive, type_, spans, [name for name in dict.fromkeys(read) if name in columns])
+    """The events of some features with the columns that they need, as far as the archive has them."""
+    types = archive.types()
+    columns = types[type_].columns if type_ in types else {}
+    wanted = {one.attribute for one in features}
+    attributes = [name for name in columns if name in wanted]
+    if type_ not in types or (category is not None and category[0] not in columns):
+        return pa.schema([(archive.time, archive.settings.time_type)]).empty_table()
+    read = dict.fromkeys([*attributes, *([] if category is None else [category[0]])])
+    table = events_within(archive, type_, spans, list(read))
     if category is not None:
         table = table.filter(pc.equal(table.column(category[0]).cast(pa.string()), category[1]))
-    return table.select([archive.time, *(name for name in wanted if name in columns)])
+    return table.select([archive.time, *attributes])
 
 
-def _values(table: pa.Table, time: str, asked: WindowedSpace, features: Sequence[Feature]) -> dict[Feature, Floats]:
-    """The numbers of features of these events, whatever category they are of."""
-    found: dict[Feature, Floats] = {}
-    for feature in features:
-        columns = (
-            [time]
-            if feature.attribute is None or feature.attribute not in table.column_names
-            else [time, feature.attribute]
-        )
-        events = table.select(columns)
-        if feature.function == "count":
-            events = _with_value(events, feature.attribute)
-            made = features_at({"": events.select([time])}, time, asked.starts, asked.window, FeatureSpace(("count",)))
-        else:
-            made = features_at({"": events}, time, asked.starts, asked.window, FeatureSpace((feature.function,)))
-        none = 0.0 if feature.function == "count" else np.nan
-        found[feature] = made.values[0] if len(made) else np.full(len(asked.starts), none)
-    return found
-
-
-def _with_value(events: pa.Table, attribute: str | None) -> pa.Table:
-    if attribute is None:
-        return events
-    return (
-        events.filter(pc.is_valid(events.column(attribute))) if attribute in events.column_names else events.slice(0, 0)
-    )
+def _values(events: pa.Table, time: str, windows: WindowedSpace, features: Sequence[Feature]) -> dict[Feature, Floats]:
+    """The values of features over windows of their size, of the events of their type and category."""
+    space = FeatureSpace(tuple(dict.fromkeys(one.function for one in features)))
+    made = features_in_part({"": events}, time, replace(windows, space=space), whole=False).table
+    rows = {
+        (one.attribute, one.function): row
+        for one, row in zip(made.features, made.values, strict=True)
+        if one.category is None
+    }
+    none = {one: np.full(len(windows.starts), 0.0 if one.function == "count" else np.nan) for one in features}
+    return {one: rows.get((one.attribute, one.function), none[one]) for one in features}
 
 
 # ------------------------------------------------------------------------------------ windows with events
 
 
 def happened(archive: Archive, starts: Ticks, window: int) -> Truths:
-    """In which windows there was any event, of any type."""
-    return happened_mask(archive, starts, np.ones(len(starts), bool), window)
-
-
-def happened_mask(archive: Archive, starts: Ticks, asked: Truths, window: int) -> Truths:
-    """The same, of the windows that are asked for; the others are false. Types are read until all are found."""
+    """In which windows there was any event, of any type. Types are read until all windows have one."""
     found = np.zeros(len(starts), bool)
     for type_ in archive.types():
-        open_ = np.flatnonzero(asked & ~found)
-        if not len(open_):
+        if found.all():
             break
-        spans = spans_of_windows([WindowedSpace(window, starts[open_], FeatureSpace())], 0)
+        spans = spans_of_windows([WindowedSpace(window, starts[~found], FeatureSpace())], 0)
         times = ticks(events_within(archive, type_, spans, []).column(archive.time), archive.axis)
         places = np.searchsorted(starts, times, side="right") - 1
         inside = (places >= 0) & (times < starts[np.maximum(places, 0)] + window)
         found[places[inside]] = True
-    return found & asked
+    return found

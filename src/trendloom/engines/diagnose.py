@@ -16,17 +16,16 @@ from dataclasses import dataclass, replace
 
 from trendloom.archive import Archive
 from trendloom.diagnosis.annotation import AnnotatedStretch, Annotation, annotate
-from trendloom.diagnosis.archived_features import WindowedSpace, features_of_archive
-from trendloom.diagnosis.diagnosis import Diagnosis, Settings
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
+from trendloom.diagnosis.archived_features import features_of_archive
+from trendloom.diagnosis.diagnosis import Diagnosis
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, WindowedSpace, windows_within
 from trendloom.diagnosis.features import FUNCTIONS, FeatureTable, check_functions
 from trendloom.diagnosis.monitors import Monitor, check_monitor_name, graded, keep_monitor
-from trendloom.diagnosis.periods import Period
+from trendloom.diagnosis.partitions import monitored_series
+from trendloom.diagnosis.periods import Period, RelatedPeriods, related_periods
 from trendloom.diagnosis.reasoning import NO_RELATED
 from trendloom.diagnosis.reasoning import diagnose as reason_of
-from trendloom.diagnosis.related_periods import RelatedPeriods, related_periods
-from trendloom.diagnosis.request import DiagnosisRequest, Progress, ignore_progress
-from trendloom.diagnosis.series import monitored_series
+from trendloom.diagnosis.request import DiagnosisRequest, Progress, Settings, ignore_progress
 from trendloom.errors import DataError, OptionError, did_you_mean
 from trendloom.logical.display import show_duration
 

@@ -1,4 +1,4 @@
-"""What a simulator returns: events, what a user would mark on the chart, and the reason that is true.
+"""The result of a simulator: events, the marks of a user on the chart, and the true reason.
 
 An attribute is a pair (type, attribute), or (type, None) for how many events there are; every windowed function of it
 is the same reason. Attributes that one thing moves together are one *cause*: naming one of them is enough.
@@ -120,7 +120,7 @@ def wandering(random: np.random.Generator, shape: tuple[int, ...], memory: float
 
 
 def followed(inputs: Array, steps: float) -> Array:
-    """What follows its input with a delay of about `steps` values, and starts at it."""
+    """Values that follow their input with a delay of about `steps`, and start at it."""
     memory = float(np.exp(-1.0 / steps))
     shares = (1.0 - memory) * inputs
     shares[0] = inputs[0]

@@ -9,6 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import reduce
+from itertools import accumulate
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,15 +22,13 @@ from trendloom.logical.plan import Plan
 from trendloom.planner.inspection import Program, Slot, program_of
 from trendloom.planner.plan import Physical
 from trendloom.runtime.planning import plan_query
-from trendloom.viz.canvas import FAINT, INK, PALETTE, check_picture, require_matplotlib, save, style
+from trendloom.viz.canvas import FAINT, INK, NOTE, PALETTE, Point, fit, heading, picture, plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
 
 Matrix = tuple[tuple[int, ...], ...]
 """By slot after the event, then by slot before it."""
-Point = tuple[float, float]
 
 STEP, ROW = 1.25, 0.85
 CELL = 0.3  # half the width of a number's box
@@ -55,17 +55,14 @@ class RunningNumbers:
 
     def numbers(self) -> list[tuple[int, ...]]:
         """The numbers of all slots: before the first event and after each."""
-        found = [self.nothing]
-        for matrix in self.matrices:
-            found.append(applied(matrix, found[-1]))
-        return found
+        return list(accumulate(self.matrices, applied, initial=self.nothing))
 
     def matches(self, numbers: Sequence[int]) -> int:
         return sum(numbers[slot] for slot in self.accepts)
 
 
 def arithmetic_of(plan: Plan, events: pa.Table, *, label: str = "id") -> RunningNumbers:
-    """What a query that counts does with events, no two of one time. `label` is the column that names them."""
+    """The arithmetic of a counting query over events, no two of one time. `label`: the column that names them."""
     physical = plan_query(plan)
     program = program_of(_countable(physical).pattern_spec)
     rows = events.sort_by(plan.schema.time).to_pylist()
@@ -108,17 +105,16 @@ def _matrix(program: Program, positions: frozenset[int]) -> Matrix:
     return tuple(map(tuple, found))
 
 
-def applied(matrix: Matrix, numbers: Sequence[int]) -> tuple[int, ...]:
+def applied(numbers: tuple[int, ...], matrix: Matrix) -> tuple[int, ...]:
+    """The numbers after an event."""
     return tuple(sum(map(int.__mul__, row, numbers)) for row in matrix)
 
 
 def product(matrices: Iterable[Matrix], size: int) -> Matrix:
     """The matrix of a stretch of events: later ones stand on the left."""
-    found: Matrix = tuple(tuple(int(row == column) for column in range(size)) for row in range(size))
-    for matrix in matrices:
-        columns = [applied(matrix, column) for column in zip(*found, strict=True)]
-        found = tuple(zip(*columns, strict=True))
-    return found
+    events = list(matrices)
+    units = [tuple(int(row == column) for row in range(size)) for column in range(size)]
+    return tuple(zip(*(reduce(applied, events, unit) for unit in units), strict=True))
 
 
 def _name(program: Program, slot: Slot) -> str:
@@ -154,14 +150,9 @@ def draw_running(
     plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None
 ) -> Path:
     """Draw the running numbers of every slot after each event, and by arrows which were added up, as .svg or .png."""
-    target = check_picture(path)
-    require_matplotlib()
-    from matplotlib import rc_context
-
-    found = arithmetic_of(plan, events, label=label)
-    numbers = found.numbers()
-    with rc_context(style()):
-        figure, axes = _empty(len(numbers) * STEP + 1.9, len(found.slots) * ROW + 0.9)
+    with picture(path) as figure:
+        found = arithmetic_of(plan, events, label=label)
+        numbers, axes = found.numbers(), plane(figure)
         for row, name in enumerate(found.slots):
             axes.text(-0.75, -row * ROW, name, ha="right", va="center", fontsize=10)
         for column, label_ in enumerate(("", *found.labels)):
@@ -173,18 +164,19 @@ def draw_running(
             for row, number in enumerate(column_numbers):
                 _draw_number(axes, (column * STEP, -row * ROW), number, PALETTE[row % 8] if row in entered else None)
         count = found.matches(numbers[-1])
-        axes.text(0, -len(found.slots) * ROW + 0.2, _summary(len(found.labels), count, len(found.slots)), fontsize=9,
-                  color="#555555", va="top")  # fmt: skip
-        _frame(axes, (-2.3, (len(numbers) - 1) * STEP + 0.6), (-len(found.slots) * ROW - 0.15, 0.9), title)
-        return save(figure, target)
+        summary = f"{len(found.labels)} events, {_matches(count)}, {len(found.slots)} numbers"
+        axes.text(0, -len(found.slots) * ROW + 0.2, summary, fontsize=9, color=NOTE, va="top")
+        fit(axes, (-2.3, -len(found.slots) * ROW - 0.15), ((len(numbers) - 1) * STEP + 0.6, 0.9))
+        heading(axes, title)
+    return Path(path)
 
 
-def _summary(events: int, matches: int, slots: int) -> str:
-    return f"{events} events, {matches:,} match{'' if matches == 1 else 'es'}, {slots} numbers"
+def _matches(count: int) -> str:
+    return f"{count:,} match{'' if count == 1 else 'es'}"
 
 
 def _draw_step(axes: Axes, at: int, matrix: Matrix, enters: frozenset[tuple[int, int]], before: Sequence[int]) -> None:
-    """What event number `at` takes from the numbers before it: kept (grey), and bound (in the colour of the slot)."""
+    """Arrows for what event number `at` adds up: numbers kept (grey), and bound (in the colour of the slot)."""
     for to, row in enumerate(matrix):
         for source, coefficient in enumerate(row):
             is_entered = (to, source) in enters
@@ -254,23 +246,18 @@ def panes_of(plan: Plan, found: RunningNumbers) -> tuple[int, list[Pane], list[P
     for start in range(-(-first // slide) * slide, last - within + 1, slide):
         inside = [pane.matrix for pane in panes if start <= pane.start < start + within]
         whole = product(inside, size)
-        windows.append(Pictured(start, start + within, found.matches(applied(whole, found.nothing))))
+        windows.append(Pictured(start, start + within, found.matches(applied(found.nothing, whole))))
     return length, panes, windows
 
 
 def draw_panes(plan: Plan, events: pa.Table, path: str | Path, *, label: str = "id", title: str | None = None) -> Path:
     """Draw the matrix of every pane, and below them the windows that are their products, as .svg or .png."""
-    target = check_picture(path)
-    require_matplotlib()
-    from matplotlib import rc_context
-
-    found = arithmetic_of(plan, events, label=label)
-    length, panes, windows = panes_of(plan, found)
-    size = len(found.slots)
-    digits = max(len(str(entry)) for pane in panes for row in pane.matrix for entry in row)
-    step = max(1.9, size * (digits + 1.6) * DIGIT + 0.7)
-    with rc_context(style()):
-        figure, axes = _empty(len(panes) * step + 1.2, 1.8 + 0.3 * size + 0.42 * len(windows))
+    with picture(path) as figure:
+        found = arithmetic_of(plan, events, label=label)
+        length, panes, windows = panes_of(plan, found)
+        size, axes = len(found.slots), plane(figure)
+        digits = max(len(str(entry)) for pane in panes for row in pane.matrix for entry in row)
+        step = max(1.9, size * (digits + 1.6) * DIGIT + 0.7)
         for at, pane in enumerate(panes):
             _draw_pane(axes, at * step, step, pane, found.short, length)
         low = -0.3 * size - 0.5
@@ -278,8 +265,9 @@ def draw_panes(plan: Plan, events: pa.Table, path: str | Path, *, label: str = "
             left, right = ((edge - panes[0].start) / length * step - step / 2 for edge in (window.start, window.end))
             _draw_window(axes, (left + 0.08, right - 0.08), low - 0.42 * number, window)
         bottom = low - 0.42 * len(windows)
-        _frame(axes, (-step / 2 - 0.1, (len(panes) - 0.5) * step + 1.6), (bottom, 1.2), title)
-        return save(figure, target)
+        fit(axes, (-step / 2 - 0.1, bottom), ((len(panes) - 0.5) * step + 1.6, 1.2))
+        heading(axes, title)
+    return Path(path)
 
 
 def _draw_pane(axes: Axes, middle: float, step: float, pane: Pane, names: Sequence[str], length: int) -> None:
@@ -289,7 +277,7 @@ def _draw_pane(axes: Axes, middle: float, step: float, pane: Pane, names: Sequen
     wide = (step - 0.5) / (size + 0.4)
     left = middle - wide * (size - 1) / 2 + 0.1
     axes.text(middle, 0.9, " ".join(pane.labels) or "no event", ha="center", fontsize=11, fontweight="bold")
-    axes.text(middle, 0.62, f"pane {pane.start} to {pane.start + length}", ha="center", fontsize=8, color="#555555")
+    axes.text(middle, 0.62, f"pane {pane.start} to {pane.start + length}", ha="center", fontsize=8, color=NOTE)
     box = (left - wide / 2, -0.3 * size + 0.12)
     axes.add_patch(Rectangle(box, wide * size, 0.3 * size, facecolor="#F5F7F9", edgecolor="#D5D9DD", zorder=1))
     for at, name in enumerate(names):
@@ -304,26 +292,5 @@ def _draw_window(axes: Axes, span: tuple[float, float], height: float, window: P
     axes.plot(span, (height, height), color=PALETTE[0], linewidth=2.4, solid_capstyle="butt", zorder=2)
     for edge in span:
         axes.plot((edge, edge), (height - 0.07, height + 0.07), color=PALETTE[0], linewidth=1.4, zorder=2)
-    text = f"window {window.start} to {window.end}: {window.matches:,} match{'' if window.matches == 1 else 'es'}"
+    text = f"window {window.start} to {window.end}: {_matches(window.matches)}"
     axes.text(span[1] + 0.1, height, text, va="center", fontsize=9)
-
-
-# ------------------------------------------------------------------------------------------------- canvas
-
-
-def _empty(width: float, height: float) -> tuple[Figure, Axes]:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height))
-    axes = figure.add_axes((0, 0, 1, 1))
-    axes.axis("off")
-    return figure, axes
-
-
-def _frame(axes: Axes, across: Point, down: Point, title: str | None) -> None:
-    """One unit is one inch, so that boxes and letters keep their proportion."""
-    axes.set_xlim(*across)
-    axes.set_ylim(*down)
-    axes.figure.set_size_inches(across[1] - across[0], down[1] - down[0])  # type: ignore[union-attr]
-    if title:
-        axes.set_title(title, loc="left", fontsize=12, fontweight="bold", pad=12)

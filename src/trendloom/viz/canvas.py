@@ -1,4 +1,4 @@
-"""What all pictures share: a palette that colour-blind readers can tell apart, the pen for shapes, and saving a figure.
+"""What all pictures share: shapes as data, colours that colour-blind readers can tell apart, and files of figures.
 
 Figures are made without pyplot, so drawing changes no global state and needs no display. The ending of the file name
 chooses SVG or PNG; the same input gives the same SVG, byte for byte.
@@ -6,10 +6,14 @@ chooses SVG or PNG; the same input gives the same SVG, byte for byte.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
 
 from trendloom.errors import OptionError
 
@@ -18,11 +22,11 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
-# What a picture is made of, as data: circles, curves and words in a plane, before anybody has a pen.
+# ------------------------------------------------------------------------------------------- shapes as data
 #
-# A picture that files and the page both show is computed once as shapes; `canvas.paint` puts them into a file with
-# Matplotlib, `dashboard.figures` onto the page with Plotly. One unit is one inch. Shapes stand in the order in which
-# they are drawn, those of a higher `level` above the others.
+# A picture that files and the page both show is computed once as shapes; `paint` puts them into a file with Matplotlib,
+# `dashboard.figures` onto the page with Plotly. One unit is one inch. Shapes stand in the order in which they are
+# drawn, those of a higher `level` above the others.
 
 
 Point = tuple[float, float]
@@ -92,7 +96,7 @@ NOTE = "#555555"
 FAINT = "#9AA0A6"
 GRID = "#E6E8EB"
 
-_STYLE: dict[str, Any] = {
+STYLE = {
     "font.family": "DejaVu Sans",
     "font.size": 10,
     "text.color": INK,
@@ -103,11 +107,6 @@ _STYLE: dict[str, Any] = {
     "svg.hashsalt": "trendloom",
     "svg.fonttype": "none",
 }
-
-
-def style() -> Any:
-    """Settings to draw and save under: `with matplotlib.rc_context(style())` (which wants its keys as literals)."""
-    return dict(_STYLE)
 
 
 def colours(variables: Iterable[str]) -> dict[str, str]:
@@ -133,23 +132,111 @@ def check_picture(path: str | Path) -> Path:
     return target
 
 
-def save(figure: Figure, target: Path) -> Path:
+@contextmanager
+def picture(path: str | Path, width: float = 10, height: float = 5) -> Iterator[Figure]:
+    """A figure of so many inches to draw on; saved as .svg or .png when the block is over."""
+    target = check_picture(path)
+    require_matplotlib()
+    from matplotlib import rc_context
+    from matplotlib.figure import Figure
+
     metadata = {"Date": None} if target.suffix.lower() == ".svg" else {"Software": None}
-    figure.savefig(target, dpi=160, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
-    return target
+    style: Any = STYLE  # matplotlib's types need literal keys
+    with rc_context(style):
+        figure = Figure(figsize=(width, height))
+        yield figure
+        figure.savefig(target, dpi=160, metadata=metadata, facecolor="white", bbox_inches="tight", pad_inches=0.15)
+
+
+# ------------------------------------------------------------------------------------------------- axes
+
+
+def plane(figure: Figure) -> Axes:
+    """Axes over all of the figure, without frame and ticks; `fit` sets their limits."""
+    axes = figure.add_axes((0, 0, 1, 1))
+    axes.axis("off")
+    return axes
+
+
+def fit(axes: Axes, low: Point, high: Point) -> None:
+    """Show this stretch of the plane; one unit is one inch, so that boxes and letters keep their proportion."""
+    axes.set_xlim(low[0], high[0])
+    axes.set_ylim(low[1], high[1])
+    axes.figure.set_size_inches(high[0] - low[0], high[1] - low[1])  # type: ignore[union-attr]
+
+
+def heading(axes: Axes, title: str | None, note: str = "", *, pad: float = 12) -> None:
+    """A title on the left above the axes, a note on the right."""
+    axes.set_title(title or "", loc="left", fontsize=12, fontweight="bold", pad=pad)
+    if note:
+        axes.set_title(note, loc="right", fontsize=9, color=NOTE, pad=pad)
+
+
+def below(axes: Axes, text: str, linespacing: float | None = None) -> None:
+    """A caption under the axes."""
+    axes.text(0, 0, text, transform=axes.transAxes, va="top", fontsize=9, color=NOTE, linespacing=linespacing)
+
+
+def clean(axes: Axes) -> None:
+    """No frame, and what is drawn above the grid."""
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    axes.set_axisbelow(True)
+
+
+def as_times(ticks: npt.NDArray[np.int64], *, dated: bool) -> npt.NDArray[Any]:
+    """Ticks as the axis counts them: dates of UTC, or the numbers that they are."""
+    return ticks.astype("datetime64[us]") if dated else ticks
+
+
+def label_time(axes: Axes, times: npt.NDArray[Any]) -> None:
+    """Name the axis of these times, and put marks at round ones."""
+    import matplotlib.dates
+    from matplotlib.ticker import MaxNLocator
+
+    dates: Any = matplotlib.dates  # its classes are untyped
+
+    if np.issubdtype(times.dtype, np.datetime64):
+        locator = dates.AutoDateLocator(minticks=4, maxticks=9)
+        axes.xaxis.set_major_locator(locator)
+        axes.xaxis.set_major_formatter(dates.ConciseDateFormatter(locator))
+        axes.set_xlabel("time (UTC)")
+    else:
+        axes.xaxis.set_major_locator(MaxNLocator(nbins=9, integer=True))
+        axes.ticklabel_format(axis="x", style="plain", useOffset=False)
+        axes.set_xlabel("time")
+
+
+def draw_legend(axes: Axes, palette: Mapping[str, str], spans_label: str | None = None) -> None:
+    """A legend of variables to the right of the picture."""
+    from matplotlib.patches import Patch
+
+    handles = [dot(name, colour) for name, colour in palette.items()]
+    if spans_label:
+        handles.append(Patch(color=PALETTE[1], alpha=0.25, label=spans_label))
+    if handles:
+        legend_beside(axes, handles, labelcolor=INK, handletextpad=0.5)
+
+
+def dot(name: str, colour: str, size: float = 6) -> Any:
+    """An entry of a legend."""
+    from matplotlib.lines import Line2D
+
+    return Line2D([], [], linestyle="none", marker="o", markersize=size, color=colour, label=name)
+
+
+def legend_beside(axes: Axes, handles: list[Any], **look: Any) -> None:
+    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, fontsize=9, **look)
 
 
 # ------------------------------------------------------------------------------------------------- shapes
 
 
 def paint(axes: Axes, drawing: Drawing) -> None:
-    """Put shapes into axes. One unit is one inch in every picture, so circles and letters keep their proportion."""
+    """Put shapes into axes that show all of them."""
     for shape in drawing.shapes:
         _paint_one(axes, shape)
-    (left, low), (right, high) = drawing.low, drawing.high
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
-    axes.figure.set_size_inches(right - left, high - low)  # type: ignore[union-attr]
+    fit(axes, drawing.low, drawing.high)
 
 
 def _paint_one(axes: Axes, shape: Shape) -> None:

@@ -12,18 +12,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from trendloom.errors import OptionError
 from trendloom.io.intervals import intervals_of
 from trendloom.logical.plan import Plan
-from trendloom.model.selection import Trends
 from trendloom.pattern.algebra import atoms
-from trendloom.viz.canvas import GRID, check_picture, colours, require_matplotlib, save, style
-from trendloom.viz.lanes import draw_legend, label_time
-from trendloom.viz.leaderboard import named_values
+from trendloom.viz.canvas import GRID, as_times, clean, colours, draw_legend, heading, label_time, picture
+from trendloom.viz.leaderboard import check_events, named_values
+from trendloom.viz.timeline import times_of
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -70,14 +67,6 @@ class LikelyMatches:
     matches: tuple[LikelyMatch, ...]
 
 
-def check_likely(plan: Plan) -> None:
-    """Refuse a query whose rows hold no events."""
-    if not isinstance(plan.output, Trends):
-        raise OptionError(
-            "there are no events to draw: the query returns values", hint="leave RETURN out: rows then hold events"
-        )
-
-
 def likeliest(rows: pa.Table | pa.RecordBatch, most: int = MOST_LIKELY) -> pa.Table | pa.RecordBatch:
     """The rows that a picture may show, the likeliest first; of equal ones the first."""
     order = np.argsort(-rows.column("confidence").to_numpy(zero_copy_only=False), kind="stable")
@@ -85,14 +74,14 @@ def likeliest(rows: pa.Table | pa.RecordBatch, most: int = MOST_LIKELY) -> pa.Ta
 
 
 def likely_of(plan: Plan, rows: pa.Table, *, most: int = MOST_LIKELY, total: int | None = None) -> LikelyMatches:
-    """What a picture of these rows shows; `total`: how many matches there are, if not all of them are here."""
-    check_likely(plan)
+    """The likeliest matches of these rows; `total`: the number of all matches, if not all of them are here."""
+    check_events(plan)
     assert plan.schema.imprecision is not None
     shown = likeliest(rows, most)
     bars = iter(_bars(plan, shown))
     sizes = pc.list_value_length(shown.column("events")).to_pylist()
     columns = [shown.column(name).to_pylist() for name in ("confidence", *plan.partition)]
-    low, high = (_moments(shown.column(name)) for name in ("time_low", "time_high"))
+    low, high = (times_of(shown, name) for name in ("time_low", "time_high"))
     matches = tuple(
         LikelyMatch(
             confidence, dict(zip(plan.partition, partition, strict=True)), low[row], high[row],
@@ -112,18 +101,8 @@ def _bars(plan: Plan, rows: pa.Table) -> list[IntervalBar]:
     batches = [pa.RecordBatch.from_struct_array(chunk) for chunk in flat.chunks]
     events = pa.Table.from_batches(batches, pa.schema(list(flat.type)))
     intervals = intervals_of(events, plan.schema, numbered=False)
-    low, high = (_of_ticks(plan, ticks) for ticks in (intervals.low, intervals.high))
+    low, high = (as_times(ticks, dated=plan.schema.axis.timestamp) for ticks in (intervals.low, intervals.high))
     return [IntervalBar(*bar) for bar in zip(events["var"].to_pylist(), low, high, strict=True)]
-
-
-def _of_ticks(plan: Plan, ticks: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    return ticks.astype("datetime64[us]") if plan.schema.axis.timestamp else ticks
-
-
-def _moments(column: pa.ChunkedArray) -> npt.NDArray[Any]:
-    if pa.types.is_timestamp(column.type) or pa.types.is_date(column.type):
-        return np.asarray(column.cast(pa.timestamp("us")).to_numpy())
-    return np.asarray(column.to_numpy())
 
 
 # ------------------------------------------------------------------------------------------------------ drawing
@@ -131,16 +110,9 @@ def _moments(column: pa.ChunkedArray) -> npt.NDArray[Any]:
 
 def draw_likely(likely: LikelyMatches, path: str | Path, *, title: str | None = None) -> Path:
     """Draw matches into an .svg or .png file, the likeliest on top."""
-    target = check_picture(path)
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    palette = colours(likely.variables)
     heights = [max(2, len(match.bars)) for match in likely.matches]
-    with rc_context(style()):
-        figure = Figure(figsize=(10, 1.1 + 0.16 * max(6, sum(heights) + len(heights))))
-        axes = figure.add_subplot()
+    with picture(path, 10, 1.1 + 0.16 * max(6, sum(heights) + len(heights))) as figure:
+        axes, palette = figure.add_subplot(), colours(likely.variables)
         below = 0.0
         middles = []
         for match, height in zip(likely.matches, heights, strict=True):
@@ -149,13 +121,14 @@ def draw_likely(likely: LikelyMatches, path: str | Path, *, title: str | None = 
             below += height + 1
         axes.set_ylim(max(below, 4), -1)
         axes.set_yticks(middles, [match.name for match in likely.matches], fontsize=8)
-        _tidy(axes)
+        axes.tick_params(axis="y", length=0)
+        axes.grid(axis="x", color=GRID, linewidth=0.8)
+        clean(axes)
         label_time(axes, np.array([match.low for match in likely.matches]))
         axes.set_ylabel("confidence")
-        axes.set_title(title or "", loc="left", fontsize=12, fontweight="bold", pad=10)
-        axes.set_title(_counted(likely), loc="right", fontsize=9, color="#555555", pad=10)
+        heading(axes, title, _counted(likely), pad=10)
         draw_legend(axes, palette)
-        return save(figure, target)
+    return Path(path)
 
 
 def _draw_match(axes: Axes, match: LikelyMatch, step: Moment, palette: dict[str, str], top: float) -> None:
@@ -173,14 +146,6 @@ def _extent(low: Moment, high: Moment, step: Moment) -> tuple[Moment, Moment]:
     """
     begin = low if isinstance(step, np.timedelta64) else low - step / 2
     return begin, high - low + step
-
-
-def _tidy(axes: Axes) -> None:
-    for side in ("top", "right", "left"):
-        axes.spines[side].set_visible(False)
-    axes.tick_params(axis="y", length=0)
-    axes.grid(axis="x", color=GRID, linewidth=0.8)
-    axes.set_axisbelow(True)
 
 
 def _counted(likely: LikelyMatches) -> str:

@@ -25,9 +25,8 @@ from trendloom.logical.display import show_preference
 from trendloom.logical.plan import RANK, SCORE, Plan
 from trendloom.model.selection import Trends
 from trendloom.pattern.algebra import atoms
-from trendloom.viz.canvas import check_picture, colours, require_matplotlib, save, style
-from trendloom.viz.lanes import draw_lanes, draw_legend, label_time
-from trendloom.viz.timeline import Mark, Span, are_short, since_first
+from trendloom.viz.canvas import NOTE, colours, draw_legend, heading, label_time, picture
+from trendloom.viz.timeline import Mark, Span, are_short, draw_lanes, naive_utc, since_first
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,9 +65,14 @@ class Board:
 
 
 def check_board(plan: Plan) -> None:
-    """Refuse a query that gives no board."""
+    """Refuse a query without a board."""
     if plan.ranking is None:
         raise OptionError("there is no board to draw: the query does not rank its matches", hint="RANK BY ranks them")
+    check_events(plan)
+
+
+def check_events(plan: Plan) -> None:
+    """Refuse a query whose rows hold no events."""
     if not isinstance(plan.output, Trends):
         raise OptionError(
             "there are no events to draw: the query returns values", hint="leave RETURN out: rows then hold events"
@@ -98,7 +102,7 @@ def board_of(plan: Plan, rows: pa.Table, *, most: int = MOST) -> Board:
     listed = _equal_in(apart, shown, best).sort_by(RANK).to_pylist()
     lanes = tuple(_lane(plan, row, partition if plan.ranking.overall else []) for row in listed)
     (leader,) = best.drop_columns(["events"]).to_pylist()
-    window = (_plain(leader["window_start"]), _plain(leader["window_end"])) if plan.window.sliding else None
+    window = (naive_utc(leader["window_start"]), naive_utc(leader["window_end"])) if plan.window.sliding else None
     of = {} if plan.ranking.overall else {name: leader[name] for name in partition}
     return Board(show_preference(plan), variables, window, of, lanes)
 
@@ -113,15 +117,8 @@ def _equal_in(columns: list[str], rows: pa.Table, one: pa.Table) -> pa.Table:
 
 
 def _lane(plan: Plan, row: dict[str, Any], partition: list[str]) -> Lane:
-    marks = tuple(Mark(_plain(event[plan.schema.time]), None, event["var"]) for event in row["events"])
+    marks = tuple(Mark(naive_utc(event[plan.schema.time]), None, event["var"]) for event in row["events"])
     return Lane(row[RANK], row[SCORE], {name: row[name] for name in partition}, marks)
-
-
-def _plain(time: Any) -> Any:
-    """Times of every zone in UTC, without saying so: pictures do."""
-    if isinstance(time, datetime.datetime) and time.tzinfo is not None:
-        return time.astimezone(datetime.UTC).replace(tzinfo=None)
-    return time
 
 
 # ------------------------------------------------------------------------------------------------------ drawing
@@ -133,29 +130,23 @@ def draw_board(board: Board, path: str | Path, *, title: str | None = None) -> P
     Its time line is the window, or what the matches span; matches that would be dots on it are drawn since their first
     event instead.
     """
-    target = check_picture(path)
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     matches = [lane.marks for lane in board.lanes]
-    times = _times([mark.time for match in matches for mark in match])
-    palette = colours(board.variables)
-    with rc_context(style()):
-        figure = Figure(figsize=(10, 0.9 + 0.3 * max(2, len(matches))))
-        axes = figure.add_subplot()
+    with picture(path, 10, 0.9 + 0.3 * max(2, len(matches))) as figure:
+        axes, palette = figure.add_subplot(), colours(board.variables)
+        times = _times([mark.time for match in matches for mark in match])
         moments, since = _moments(board, times)
         draw_lanes(axes, matches, palette, moments, [lane.name for lane in board.lanes])
         axes.set_ylim(max(2, len(matches)) - 0.4, -0.6)
         if since is None:
-            _draw_window(axes, board.window)
+            if board.window is not None:
+                axes.set_xlim(*board.window)  # type: ignore[arg-type]
             label_time(axes, times)
         else:
             axes.set_xlabel(since)
         axes.set_ylabel("rank and score")
         _head(axes, board, title)
         draw_legend(axes, palette)
-        return save(figure, target)
+    return Path(path)
 
 
 def _moments(board: Board, times: npt.NDArray[Any]) -> tuple[list[list[Any]], str | None]:
@@ -172,17 +163,11 @@ def _times(found: list[Any]) -> npt.NDArray[Any]:
     return np.array(found)
 
 
-def _draw_window(axes: Axes, window: Span | None) -> None:
-    if window is not None:
-        bounds: Any = window
-        axes.set_xlim(*bounds)
-
-
 def _head(axes: Axes, board: Board, title: str | None) -> None:
     caption = textwrap.fill(f"{'  ·  '.join([board.preference, *_of_board(board)])}", CAPTION_WIDTH)
     lines = caption.count("\n") + 1
-    axes.text(0, 1.02, caption, transform=axes.transAxes, fontsize=9, color="#555555", va="bottom")
-    axes.set_title(title or "", loc="left", fontsize=12, fontweight="bold", pad=12 + 12 * lines)
+    axes.text(0, 1.02, caption, transform=axes.transAxes, fontsize=9, color=NOTE, va="bottom")
+    heading(axes, title, pad=12 + 12 * lines)
 
 
 def _of_board(board: Board) -> Iterator[str]:

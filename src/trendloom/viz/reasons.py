@@ -1,7 +1,7 @@
 """Charts of a reason: each kept feature over time, abnormal and reference coloured, the boundary as a line.
 
-`charts_of` says what is drawn, as data; `draw_reasons` draws it into a file, the dashboard onto its page. Windows that
-nobody marked are grey. Values are joined by a line where windows follow each other; a gap stays a gap.
+`charts_of` returns the charts as data; `draw_reasons` draws them into a file, the dashboard onto its page. Windows
+without a mark are grey. Values are joined by a line where windows follow each other; a gap stays a gap.
 Cost: the windows of the kept features.
 """
 
@@ -18,8 +18,18 @@ import numpy.typing as npt
 from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.periods import Period
-from trendloom.viz.canvas import FORBIDDEN, GRID, NOTE, PALETTE, check_picture, require_matplotlib, save, style
-from trendloom.viz.lanes import clean, label_time
+from trendloom.viz.canvas import (
+    FORBIDDEN,
+    GRID,
+    NOTE,
+    PALETTE,
+    as_times,
+    clean,
+    dot,
+    label_time,
+    legend_beside,
+    picture,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,7 +43,7 @@ LARGEST_RATIO = 50
 
 @dataclass(frozen=True)
 class MarkedSpan:
-    """A stretch of time that somebody called abnormal or reference, as the axis counts time."""
+    """A stretch of time that is marked as abnormal or reference, as the axis counts time."""
 
     low: Any
     high: Any
@@ -42,7 +52,7 @@ class MarkedSpan:
 
 @dataclass(frozen=True, eq=False)
 class ReasonChart:
-    """One feature. `kinds`: for each window what it is, "" where nobody marked it; `bounds`: where abnormal values end.
+    """One feature. `kinds`: the label of each window, "" where it is not marked; `bounds`: where abnormal values end.
 
     `ranges`: the abnormal values, infinite where there is no end.
     """
@@ -109,25 +119,14 @@ def spans_of(periods: Sequence[Period], *, dated: bool) -> tuple[MarkedSpan, ...
     return tuple(MarkedSpan(pair[0], pair[1], period.kind) for pair, period in zip(ends, periods, strict=True))
 
 
-def as_times(ticks: npt.NDArray[np.int64], *, dated: bool) -> npt.NDArray[Any]:
-    """Ticks as the axis counts them: dates of UTC, or the numbers that they are."""
-    return ticks.astype("datetime64[us]") if dated else ticks
-
-
 # ----------------------------------------------------------------------------------------------- into a file
 
 
 def draw_reasons(diagnosis: Diagnosis, path: str | Path, *, dated: bool, title: str | None = None) -> Path:
     """Draw each kept feature into an .svg or .png file, the best on top."""
-    target = check_picture(path)
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
     charts = charts_of(diagnosis, dated=dated)
     shown = charts[:MOST_CHARTS]
-    with rc_context(style()):
-        figure = Figure(figsize=(10, 0.6 + 2.0 * max(1, len(shown))))
+    with picture(path, 10, 0.6 + 2.0 * max(1, len(shown))) as figure:
         panels = figure.subplots(max(1, len(shown)), 1, sharex=True, squeeze=False, gridspec_kw={"hspace": 0.5})[:, 0]
         for axes, chart in zip(panels, shown, strict=False):
             _draw_chart(axes, chart)
@@ -141,7 +140,7 @@ def draw_reasons(diagnosis: Diagnosis, path: str | Path, *, dated: bool, title: 
         heading += f"  ({len(shown)} of {len(charts)} features)" if len(charts) > len(shown) else ""
         if heading:
             figure.suptitle(heading, x=0.125, ha="left", fontsize=12, fontweight="bold")
-        return save(figure, target)
+    return Path(path)
 
 
 def _draw_chart(axes: Axes, chart: ReasonChart) -> None:
@@ -165,9 +164,5 @@ def _draw_chart(axes: Axes, chart: ReasonChart) -> None:
 def _draw_kinds(axes: Axes) -> None:
     from matplotlib.lines import Line2D
 
-    handles: list[Any] = [
-        Line2D([], [], linestyle="none", marker="o", markersize=5, color=colour, label=kind)
-        for kind, colour in COLOURS.items()
-    ]
-    handles.append(Line2D([], [], color=ABNORMAL, linestyle="--", linewidth=1, label="boundary"))
-    axes.legend(handles=handles, loc="upper left", bbox_to_anchor=(1.005, 1.02), frameon=False, fontsize=9)
+    boundary = Line2D([], [], color=ABNORMAL, linestyle="--", linewidth=1, label="boundary")
+    legend_beside(axes, [*(dot(kind, colour, 5) for kind, colour in COLOURS.items()), boundary])

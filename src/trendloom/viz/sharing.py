@@ -18,7 +18,7 @@ from trendloom.errors import OptionError, option
 from trendloom.planner.sharing.conflict_graph import SharedSegment, members
 from trendloom.planner.sharing.display import heaviest, show_score, show_segment
 from trendloom.planner.sharing.groups import Considered
-from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, PALETTE, check_picture, require_matplotlib, save, style
+from trendloom.viz.canvas import FAINT, FORBIDDEN, INK, PALETTE, Point, below, fit, heading, picture, plane
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -31,8 +31,6 @@ LETTER = 0.068  # width of a letter, in inches, as all lengths here
 QUERY_ROW, LINE, GAP = 0.27, 0.17, 0.16
 BETWEEN = 2.6  # from the names of queries to the segments
 WIDEST = 4.0  # of lines, in points
-
-Point = tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -51,37 +49,31 @@ class DrawnSegment:
 
 def draw_sharing(groups: Sequence[Considered], path: str | Path, *, title: str | None = None) -> Path:
     """Draw what groups of queries may share, one group below the other, into an .svg or .png file."""
-    target = check_picture(path)
-    drawn = [(group, segments) for group in groups if (segments := drawn_segments(group))]
-    if not drawn:
-        raise OptionError(
-            "there is nothing to draw: no two queries have a segment in common that could be computed once",
-            hint=f"choose one query with {option('query')} to draw its pattern",
-        )
-    require_matplotlib()
-    from matplotlib import rc_context
-    from matplotlib.figure import Figure
-
-    with rc_context(style()):
-        figure = Figure()
-        axes = figure.add_axes((0, 0, 1, 1))
-        axes.axis("off")
+    with picture(path) as figure:
+        drawn = [(group, segments) for group in groups if (segments := drawn_segments(group))]
+        if not drawn:
+            raise OptionError(
+                "there is nothing to draw: no two queries have a segment in common that could be computed once",
+                hint=f"choose one query with {option('query')} to draw its pattern",
+            )
+        axes = plane(figure)
         corners: list[Point] = []
         top = 0.0
         for group, segments in drawn:
             corners += _draw_group(axes, group, segments, top)
             top = min(y for _, y in corners) - 0.5
-        _fit(axes, corners)
-        axes.set_title(title or _title(drawn), loc="left", fontsize=12, fontweight="bold", pad=12)
-        caption = (
-            "filled: in the plan   ·   number and width: what it saves   ·   red: only one of the two can be shared"
+        across, down = zip(*corners, strict=True)
+        fit(axes, (min(across) - 0.1, min(down) - 0.1), (max(across) + 0.1, max(down) + 0.05))
+        heading(axes, title or _title(drawn))
+        below(
+            axes,
+            "filled: in the plan   ·   number and width: what it saves   ·   red: only one of the two can be shared",
         )
-        axes.text(0, 0, caption, transform=axes.transAxes, va="top", fontsize=9, color="#555555")
-        return save(figure, target)
+    return Path(path)
 
 
 def drawn_segments(considered: Considered) -> list[DrawnSegment]:
-    """What is shared and the heaviest of the rest; of the options of one segment one, in the order of their queries."""
+    """The shared segments and the heaviest others; one of the options of a segment, in the order of their queries."""
     graph, plan = considered.choice.graph, considered.choice.found.plan
     shared = {graph.segments[vertex].steps for vertex in members(plan)}
     others = [one for one in heaviest(considered, graph.all) if graph.segments[one].steps not in shared]
@@ -116,7 +108,7 @@ def conflicting(segments: Sequence[DrawnSegment]) -> Iterator[tuple[int, int]]:
 
 
 def _draw_group(axes: Axes, group: Considered, segments: Sequence[DrawnSegment], top: float) -> list[Point]:
-    """Draws one group from `top` downwards and gives the corners of what it takes."""
+    """Draw one group from `top` downwards; returns the corners of its drawing."""
     tall = max(len(group.names) * QUERY_ROW, sum(one.height + GAP for one in segments))
     queries = _spread([QUERY_ROW] * len(group.names), top, tall)
     rows = _spread([one.height + GAP for one in segments], top, tall)
@@ -138,7 +130,7 @@ def _draw_group(axes: Axes, group: Considered, segments: Sequence[DrawnSegment],
 
 
 def _spread(heights: Sequence[float], top: float, tall: float) -> list[float]:
-    """The middles of rows that stand in the middle of what there is."""
+    """The middles of rows, centred in the height of the group."""
     y = top - (tall - sum(heights)) / 2
     middles = []
     for height in heights:
@@ -176,7 +168,7 @@ def _draw_line(axes: Axes, start: float, end: float, colour: str, width: float, 
 
 
 def _draw_conflict(axes: Axes, right: float, first: float, second: float) -> float:
-    """Draws a curve on the right of the segments, and gives how far it goes."""
+    """Draw a curve on the right of the segments; returns its right end."""
     from matplotlib.patches import PathPatch
     from matplotlib.path import Path as Curve
 
@@ -185,15 +177,6 @@ def _draw_conflict(axes: Axes, right: float, first: float, second: float) -> flo
     codes = [Curve.MOVETO, Curve.CURVE4, Curve.CURVE4, Curve.CURVE4]
     axes.add_patch(PathPatch(Curve(points, codes), fill=False, color=FORBIDDEN, linewidth=0.9, alpha=0.7))
     return right + 0.75 * (reach - right)
-
-
-def _fit(axes: Axes, corners: Sequence[Point]) -> None:
-    """One unit is one inch."""
-    left, right = min(x for x, _ in corners) - 0.1, max(x for x, _ in corners) + 0.1
-    low, high = min(y for _, y in corners) - 0.1, max(y for _, y in corners) + 0.05
-    axes.set_xlim(left, right)
-    axes.set_ylim(low, high)
-    axes.figure.set_size_inches(right - left, high - low)  # type: ignore[union-attr]
 
 
 def _title(drawn: Sequence[tuple[Considered, Sequence[DrawnSegment]]]) -> str:

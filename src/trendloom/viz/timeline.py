@@ -3,7 +3,7 @@
 Matches that are dots on the whole time line (shorter than 3 % of it) are drawn since their first event instead.
 The curve is thinned to the lowest and highest value of each pixel column, so a million points draw like a thousand and
 no spike is lost. More matches than fit are cut, and the picture says how many there are.
-`timeline_of` says what is drawn, as data; `lanes.py` draws it into a file, the dashboard onto its page.
+`timeline_of` returns it as data; `draw_matches` draws it into a file, the dashboard onto its page.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from trendloom.errors import OptionError, did_you_mean
-from trendloom.viz.canvas import check_picture, colours, require_matplotlib
+from trendloom.viz.canvas import FAINT, GRID, PALETTE, clean, colours, draw_legend, heading, label_time, picture
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
 
 Time = int | float | datetime.datetime
 Span = tuple[Time, Time]
@@ -57,7 +62,7 @@ class Curve:
 
 @dataclass(frozen=True, eq=False)
 class Timeline:
-    """What is drawn of matches. `since`: the rows begin at their first events, and this names their axis.
+    """Matches as they are drawn. `since`: the rows begin at their first events, and this names their axis.
 
     `rug` has the times of the stream that are ticked below rows on the time line.
     """
@@ -80,11 +85,11 @@ class Timeline:
 
 @dataclass(frozen=True, kw_only=True)
 class TimelineOptions:
-    """How matches are drawn over their stream.
+    """Options of drawing matches over their stream.
 
     `value` names a column of the events to draw as a curve above the matches; `spans` are stretches of time to shade.
-    `relative` draws the rows since each match's first event; None lets the length of the matches decide. `total`: how
-    many matches there are, if not all are given.
+    `relative` draws the rows since each match's first event; None lets the length of the matches decide. `total`: the
+    number of all matches, if not all are given.
     """
 
     time: str = "time"
@@ -101,11 +106,9 @@ def draw_matches(
     events: pa.Table, matches: Sequence[Sequence[tuple[Time, float | None, str]]], path: str | Path, **options: Any
 ) -> Path:
     """Draw matches over the stream they were found in, into an .svg or .png file; `options`: see `TimelineOptions`."""
-    target = check_picture(path)
-    require_matplotlib()
-    from trendloom.viz.lanes import draw_timeline
-
-    return draw_timeline(timeline_of(events, matches, **options), target)
+    with picture(path) as figure:
+        _draw_timeline(figure, timeline_of(events, matches, **options))
+    return Path(path)
 
 
 def timeline_of(
@@ -152,7 +155,7 @@ def _row_name(number: int, match: Sequence[Mark], *, dated: bool) -> str:
 
 
 def counted(total: int, shown: int) -> str:
-    """How many matches there are, and how many of them are seen."""
+    """The number of matches, and of those that are drawn."""
     return f"{total} match{'' if total == 1 else 'es'}" if shown == total else f"the first {shown} of {total} matches"
 
 
@@ -189,11 +192,11 @@ def times_of(events: pa.Table, name: str) -> npt.NDArray[Any]:
     return np.asarray(column.to_numpy())
 
 
-def curve_of(name: str, times: npt.NDArray[Any], column: pa.ChunkedArray, buckets: int = _PIXELS) -> Curve:
+def curve_of(name: str, times: npt.NDArray[Any], column: pa.ChunkedArray) -> Curve:
     """A column over time, in order of time."""
     order = np.argsort(times, kind="stable")
     values = column.cast(pa.float64()).to_numpy()[order]
-    keep = thinned(values, buckets)
+    keep = thinned(values, _PIXELS)
     return Curve(name, times[order][keep], values[keep])
 
 
@@ -210,7 +213,7 @@ def thinned(values: npt.NDArray[np.float64], buckets: int) -> npt.NDArray[np.int
     return np.array(sorted(keep), dtype=np.int64)
 
 
-# Rows that a query gave, on a time line: their events, or whatever times they have.
+# --------------------------------------------------------------------------------------- rows of a query
 #
 # Rows of RETURN TRENDS show each event by its variable; others show their times (of a windowed row, where the window
 # starts and ends). Rows without any time have no time line. The time line is that of the rows shown; matches that would
@@ -224,7 +227,7 @@ EVENTS = "events"
 def timeline_of_rows(
     rows: pa.Table, events: pa.Table, times: Sequence[str], *, time: str = "time", most: int = 25
 ) -> Timeline | None:
-    """What is drawn of the first rows; None where they have no times.
+    """The timeline of the first rows; None where they have no times.
 
     `times`: the columns of the rows that hold times; `events`: the stream, whose times are in the column `time`.
     """
@@ -258,15 +261,106 @@ def _without_zone(kind: pa.DataType) -> pa.DataType:
 
 
 def _of_events(match: Sequence[dict[str, Any]] | None, time: str) -> list[Mark]:
-    return [Mark(_moment(event[time]), None, str(event["var"])) for event in match or () if event.get(time) is not None]
+    return [
+        Mark(naive_utc(event[time]), None, str(event["var"])) for event in match or () if event.get(time) is not None
+    ]
 
 
 def _of_columns(row: dict[str, Any], columns: Sequence[str]) -> list[Mark]:
-    return [Mark(_moment(row[name]), None, name) for name in columns if row[name] is not None]
+    return [Mark(naive_utc(row[name]), None, name) for name in columns if row[name] is not None]
 
 
-def _moment(value: Any) -> Any:
-    """Moments of UTC without saying so, as the axis has them."""
+def naive_utc(value: Any) -> Any:
+    """Times of every zone as UTC without a zone, as axes have them."""
     if isinstance(value, datetime.datetime) and value.tzinfo is not None:
         return value.astimezone(datetime.UTC).replace(tzinfo=None)
     return value
+
+
+# ---------------------------------------------------------------------------------------------- into a file
+
+
+def _draw_timeline(figure: Figure, drawn: Timeline) -> None:
+    rows = len(drawn.lanes)
+    figure.set_size_inches(10, (2.9 if drawn.curve else 0.2) + 0.9 + 0.26 * max(2, rows))
+    top, bottom = _panels(figure, rows, drawn.curve is not None, shared=drawn.since is None)
+    if top is not None and drawn.curve is not None:
+        _draw_curve(top, drawn.curve)
+        _draw_points(top, drawn)
+        _shade(top, drawn.spans)
+    _draw_rows(bottom, drawn)
+    if drawn.since is None:
+        # every event of the stream as a tick below the matches
+        ticks = np.full(len(drawn.rug), rows - 0.1)
+        bottom.plot(drawn.rug, ticks, linestyle="none", marker="|", color=FAINT, markersize=4)
+        _shade(bottom, drawn.spans)
+    label_time(bottom if top is None or drawn.since is None else top, drawn.rug)
+    heading(top or bottom, drawn.title, drawn.count, pad=10)
+    draw_legend(top or bottom, drawn.palette, drawn.spans_label if drawn.spans else None)
+
+
+def _panels(figure: Figure, rows: int, with_curve: bool, *, shared: bool) -> tuple[Axes | None, Axes]:
+    if not with_curve:
+        return None, figure.add_subplot()
+    heights = (2.4, 0.26 * max(2, rows) + 0.3)
+    gap = 0.12 if shared else 0.9
+    grid = figure.add_gridspec(2, 1, height_ratios=heights, hspace=gap / (sum(heights) / 2))
+    bottom = figure.add_subplot(grid[1])
+    top = figure.add_subplot(grid[0], sharex=bottom if shared else None)
+    if shared:
+        top.tick_params(labelbottom=False, length=0)
+    return top, bottom
+
+
+def _draw_curve(axes: Axes, curve: Curve) -> None:
+    axes.plot(curve.times, curve.values, color="#7C8894", linewidth=0.8, zorder=2)
+    axes.set_ylabel(curve.name)
+    clean(axes)
+    axes.grid(axis="y", color=GRID, linewidth=0.8)
+
+
+def _draw_points(axes: Axes, drawn: Timeline) -> None:
+    marks = [mark for lane in drawn.lanes for mark in lane.marks if mark.value is not None]
+    moments: list[Any] = [mark.time for mark in marks]
+    heights: list[Any] = [mark.value for mark in marks]
+    axes.scatter(
+        moments,
+        heights,
+        c=[drawn.palette[mark.label] for mark in marks],
+        s=22,
+        edgecolors="white",
+        linewidths=0.5,
+        zorder=4,
+    )
+
+
+def _draw_rows(axes: Axes, drawn: Timeline) -> None:
+    lanes = drawn.lanes
+    names, moments = [lane.name for lane in lanes], [lane.moments for lane in lanes]
+    draw_lanes(axes, [lane.marks for lane in lanes], drawn.palette, moments, names)
+    axes.set_ylim(len(lanes) + 0.3, -0.7)
+    axes.set_ylabel("match")
+    axes.set_xlabel(drawn.since or "")
+
+
+def draw_lanes(
+    axes: Axes,
+    matches: Sequence[Sequence[Mark]],
+    palette: Mapping[str, str],
+    moments: Sequence[Sequence[Any]],
+    names: Sequence[str],
+) -> None:
+    """A lane for each match, the first on top: its name, a line from the first event to the last, and the events."""
+    for row, (match, when) in enumerate(zip(matches, moments, strict=True)):
+        axes.plot([when[0], when[-1]], [row, row], color="#C4C9CF", linewidth=2.2, zorder=2)
+        dots = [palette[mark.label] for mark in match]
+        axes.scatter(when, [row] * len(match), c=dots, s=32, edgecolors="white", linewidths=0.6, zorder=3)
+    axes.set_yticks(range(len(matches)), names, fontsize=8)
+    axes.tick_params(axis="y", length=0)
+    axes.grid(axis="x", color=GRID, linewidth=0.8)
+    clean(axes)
+
+
+def _shade(axes: Axes, spans: Sequence[Span]) -> None:
+    for start, end in spans:
+        axes.axvspan(start, end, color=PALETTE[1], alpha=0.16, linewidth=0, zorder=0)  # type: ignore[arg-type]

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
-from trendloom.viz.canvas import FAINT, GRID, INK, PALETTE, check_picture, require_matplotlib, save, style
+from trendloom.viz.canvas import FAINT, GRID, INK, PALETTE, picture
 
 
 @dataclass(frozen=True)
@@ -32,13 +32,7 @@ def draw_trend_graph(
     ylabel: str = "value",
 ) -> Path:
     """Events by number and value, edges between them; `bounds` shade graphlets, `trend` is one path to point out."""
-    target = check_picture(path)
-    require_matplotlib()
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(style()):
-        figure = Figure(figsize=(9, 4.2))
+    with picture(path, 9, 4.2) as figure:
         axes = figure.subplots()
         for number, (low, high) in enumerate(pairwise(bounds)):
             axes.axvspan(low - 0.5, high - 0.5, color=PALETTE[number % 3], alpha=0.10, linewidth=0)
@@ -56,18 +50,12 @@ def draw_trend_graph(
         axes.grid(color=GRID)
         if title:
             axes.set_title(title, pad=24 if bounds else 8)
-        return save(figure, target)
+    return Path(path)
 
 
 def draw_trade_off(walked: Sequence[Walked], path: str | Path, *, title: str | None = None) -> Path:
     """Time against memory stored, one dot per way to walk, labelled with its graphlets; a line if nothing is stored."""
-    target = check_picture(path)
-    require_matplotlib()
-    import matplotlib as mpl
-    from matplotlib.figure import Figure
-
-    with mpl.rc_context(style()):
-        figure = Figure(figsize=(7, 4.2))
+    with picture(path, 7, 4.2) as figure:
         axes = figure.subplots()
         for number, name in enumerate(dict.fromkeys(one.name for one in walked)):
             some = [one for one in walked if one.name == name]
@@ -78,11 +66,10 @@ def draw_trade_off(walked: Sequence[Walked], path: str | Path, *, title: str | N
             seconds = [one.seconds for one in some]
             axes.plot(stored, seconds, "o-", color=PALETTE[number], label=name, linewidth=1, markersize=6)
             for one, x in zip(some, stored, strict=True):
-                told = str(one.graphlets or "")
-                axes.annotate(told, (x, one.seconds), xytext=(5, 5), textcoords="offset points")
+                axes.annotate(str(one.graphlets or ""), (x, one.seconds), xytext=(5, 5), textcoords="offset points")
         axes.set(xscale="log", xlabel="KiB stored (numbers: graphlets)", ylabel="seconds to walk", ylim=(0, None))
         axes.grid(color=GRID)
         axes.legend(frameon=False)
         if title:
             axes.set_title(title)
-        return save(figure, target)
+    return Path(path)

@@ -12,7 +12,7 @@ import pytest
 from click.testing import Result
 
 from trendloom.archive import create_archive
-from trendloom.cli.live import WorkloadVoice, _stopped_by_signals
+from trendloom.cli.live import WorkloadMessages, _stopped_by_signals
 from trendloom.errors import BindError, QueryNote, QueryWarning, Span
 from trendloom.model.time import TimeAxis
 
@@ -163,15 +163,15 @@ def test_source_and_checkpoint_must_be_given(trendloom: Command, missing: str) -
 @pytest.mark.parametrize("quiet", [False, True])
 def test_what_is_told_of_a_workload(quiet: bool, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing while Spark starts; who wants no notes still hears what was refused."""
-    voice = WorkloadVoice("q.tql", quiet)
-    voice.warn(QueryNote("query 'new' is new"), None)
+    messages = WorkloadMessages("q.tql", quiet)
+    messages.warn(QueryNote("query 'new' is new"), None)
     assert capsys.readouterr().err == ""
-    voice.begin()
-    voice.warn(QueryWarning("it is hot"), "hot")
+    messages.begin()
+    messages.warn(QueryWarning("it is hot"), "hot")
     told = "" if quiet else "note: query 'new' is new\nwarning in query hot: it is hot\n"
     assert capsys.readouterr().err == told
     text = "QUERY hot: PATTERN A"
-    voice.refuse(BindError("there is no A", Span(1, 20), hint="write B", text=text))
+    messages.refuse(BindError("there is no A", Span(1, 20), hint="write B", text=text))
     shown = f"refused: a change of q.tql: there is no A  (line 1, column 20)\n  {text}\n{' ' * 21}^\nhint: write B\n"
     assert capsys.readouterr().err == shown
 

@@ -1,4 +1,4 @@
-"""What tests of the page share: a small archive, and errands that are ended when the tests are."""
+"""What tests of the page share: a small archive, and jobs that are ended when the tests are."""
 
 from __future__ import annotations
 

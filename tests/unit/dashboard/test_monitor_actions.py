@@ -11,7 +11,7 @@ from plotly.utils import PlotlyJSONEncoder
 from tests.dashboard.small_archive import ABNORMAL, NODES, REFERENCE, SCRIPT, add_results, make_archive
 
 from trendloom.archive import open_archive
-from trendloom.dashboard.app_state import AppState, archives_at, told
+from trendloom.dashboard.app_state import AppState, archives_at, attempt
 from trendloom.dashboard.jobs import PageJobs
 from trendloom.dashboard.marks import Marks
 from trendloom.dashboard.monitor import Chosen, Monitoring, monitor_name, windows_in
@@ -61,7 +61,7 @@ def test_there_is_something_to_choose(page: Monitoring) -> None:
 def test_what_is_not_there_is_refused(page: Monitoring, chosen: Chosen) -> None:
     with pytest.raises(DataError):
         page.look_up(chosen)
-    found, said = told(page.chart, chosen, None)
+    found, said = attempt(page.chart, chosen, None)
     assert found is None
     assert "message error" in as_text(said)
 

@@ -41,10 +41,10 @@ def test_other_names_were_pointed_at_us(visitor: Any, host: str) -> None:
 
 def test_beyond_loopback_numbers_and_given_names_are_known() -> None:
     access = Access("0.0.0.0", 8050, TOKEN, ("plant.example",))
-    assert access.knows_host("192.168.1.7:8050")
-    assert access.knows_host("plant.example")
-    assert not access.knows_host("evil.example")
-    assert not Access("10.1.2.3", 8050, TOKEN).knows_host("10.1.2.4")
+    assert access.is_own_host("192.168.1.7:8050")
+    assert access.is_own_host("plant.example")
+    assert not access.is_own_host("evil.example")
+    assert not Access("10.1.2.3", 8050, TOKEN).is_own_host("10.1.2.4")
 
 
 @pytest.mark.parametrize(
@@ -81,7 +81,7 @@ def test_what_no_action_expects_is_told_on_the_page(visitor: Any) -> None:
             {"id": "page-previous", "property": "disabled"},
             {"id": "page-next", "property": "disabled"},
         ],
-        "inputs": [{"id": "page-number", "property": "data", "value": {"errand": "x", "page": "not a number"}}],
+        "inputs": [{"id": "page-number", "property": "data", "value": {"job": "x", "page": "not a number"}}],
         "changedPropIds": ["page-number.data"],
     }
     answer = visitor().post("/_dash-update-component", json=asked, **HOME)

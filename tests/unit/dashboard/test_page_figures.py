@@ -14,7 +14,7 @@ from tests.unit.viz.test_reason_charts import diagnosis
 from trendloom.dashboard.figures import drawing_figure, plain, reason_figure, series_figure, timeline_figure
 from trendloom.dashboard.monitor import proposed_window
 from trendloom.dashboard.parts import shown_value
-from trendloom.viz.pattern import PatternNode, drawing_of
+from trendloom.viz.query import PatternNode, drawing_of
 from trendloom.viz.reasons import MarkedSpan, charts_of
 from trendloom.viz.timeline import Curve, timeline_of
 

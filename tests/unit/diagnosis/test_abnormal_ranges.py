@@ -7,10 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.boundaries import abnormal_ranges, boundary
-from trendloom.diagnosis.diagnosis import Settings, show_range
+from trendloom.diagnosis.diagnosis import show_range
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.diagnosis.formula import AbnormalRange, Formula, Predicate, clauses_of, show_number
+from trendloom.diagnosis.request import Settings
+from trendloom.diagnosis.reward import abnormal_ranges, boundary
 
 from trendloom.errors import DataError  # isort: skip
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.clusters import correlation_clusters, correlations, distances_of_classes
 from trendloom.diagnosis.features import Feature
+from trendloom.diagnosis.reasoning import correlation_clusters, correlations, distances_of_classes
 
 CHANCE = np.random.default_rng(3)
 MEMORY, CPU = CHANCE.normal(size=200), CHANCE.normal(size=200)

@@ -23,8 +23,7 @@ from tests.unit.engines.archived_runs import (
 import trendloom as tl
 from trendloom.archive import Archive, create_archive, open_archive, write_results
 from trendloom.diagnosis.annotation import annotate
-from trendloom.diagnosis.instants import shown_tick, tick_of
-from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals
+from trendloom.diagnosis.request import DiagnosisRequest, marked_intervals, shown_tick, tick_of
 from trendloom.errors import DataError, OptionError, TrendloomError
 from trendloom.model.time import TimeAxis
 

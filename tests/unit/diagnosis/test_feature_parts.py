@@ -7,12 +7,13 @@ from itertools import pairwise
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.diagnosis.feature_tables import features_at
 
-from trendloom.diagnosis.feature_parts import joined_in_time
+from trendloom.diagnosis.archived_features import joined_in_time
 from trendloom.diagnosis.feature_space import (
     Excluded,
     FeatureSpace,
-    features_at,
+    WindowedSpace,
     features_in_part,
     windows_within,
 )
@@ -63,7 +64,7 @@ def test_parts_are_the_whole(name: str, cuts: tuple[int, ...]) -> None:
     borders = [0, *cuts, 100]
     parts = [
         features_in_part(
-            {type_: table}, "time", starts[(starts >= low) & (starts < high)], 5, space, whole=False
+            {type_: table}, "time", WindowedSpace(5, starts[(starts >= low) & (starts < high)], space), whole=False
         )
         for type_, table in tables.items()
         for low, high in pairwise(borders)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.diagnosis.feature_tables import feature_table, features_at
 
-from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, feature_table, features_at, windows_within
+from trendloom.diagnosis.feature_space import Excluded, FeatureSpace, windows_within
 from trendloom.diagnosis.features import Feature, FeatureTable
 from trendloom.errors import DataError, OptionError, RunError
 
@@ -107,12 +108,6 @@ def test_names_of_partitions_are_neither_categories_nor_numbers() -> None:
     plain = feature_table({"CPU": usage()}, "time", 0, 20, 10)
     assert names(feature_table(found, "time", 0, 20, 10, keys=["job", "id"])) == names(plain)
     assert "CPU[job = a] count" in names(feature_table(found, "time", 0, 20, 10))
-
-
-def test_ids_can_be_categories() -> None:
-    found = feature_table({"CPU": usage(node=[1, 1, 2, 2, 2, 2])}, "time", 0, 20, 10, categories=["node"])
-    assert row(found, "CPU[node = 2].percent max") == [99, 86]
-    assert not any(feature.attribute == "node" for feature in found.features)
 
 
 def test_columns_of_every_numeric_kind() -> None:

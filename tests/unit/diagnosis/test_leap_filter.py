@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.clusters import keep_before_leap
-from trendloom.diagnosis.diagnosis import Settings
+from trendloom.diagnosis.reasoning import keep_before_leap
+from trendloom.diagnosis.request import Settings
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,14 @@ import json
 import numpy as np
 import pyarrow as pa
 import pytest
+from tests.unit.diagnosis.feature_tables import feature_table
 
-from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis, Settings
-from trendloom.diagnosis.feature_space import feature_table
+from trendloom.diagnosis.diagnosis import CandidateFeature, Diagnosis
 from trendloom.diagnosis.features import FeatureTable
 from trendloom.diagnosis.formula import Formula
 from trendloom.diagnosis.periods import Period, labelled
 from trendloom.diagnosis.reasoning import diagnose
+from trendloom.diagnosis.request import Settings
 from trendloom.errors import DataError, OptionError
 
 SICK = Period(1_200, 1_800, True)
@@ -164,13 +165,12 @@ def test_what_a_person_marked_stands_before_likeness() -> None:
     alike = [Period(1_200, 1_500, False, annotated=False), Period(0, 300, True, annotated=False)]
     windows = labelled(table(events()), [*MARKED, *alike])
     assert windows.abnormal.sum() == 20
-    assert windows.annotated.all()
+    assert windows.places.tolist() == labelled(table(events()), MARKED).places.tolist()
     contradicting = [Period(0, 600, True, annotated=False), Period(300, 900, False, annotated=False)]
     windows = labelled(table(events()), [SICK, *contradicting])
     starts = table(events()).starts[windows.places]
     assert not ((starts >= 300) & (starts < 600)).any(), "both abnormal and not: left out"
     assert windows.abnormal[starts < 300].all()
-    assert not windows.annotated[starts < 900].any()
 
 
 # -------------------------------------------------------------------------------------------------- robustness

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from trendloom.diagnosis.diagnosis import Settings
-from trendloom.diagnosis.periods import Period
-from trendloom.diagnosis.related_periods import MonitoredSeries, aligned, difference, entropy_distances, related_periods
+from trendloom.diagnosis.periods import MonitoredSeries, Period, aligned, difference, entropy_distances, related_periods
+from trendloom.diagnosis.request import Settings
 
 
 def series(first: int, values: list[float] | np.ndarray, step: int = 10, name: str = "j") -> MonitoredSeries:

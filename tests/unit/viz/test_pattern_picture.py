@@ -8,7 +8,7 @@ import pytest
 
 from trendloom.errors import OptionError
 from trendloom.viz.canvas import PALETTE, colours
-from trendloom.viz.pattern import PatternEdge, PatternNode, draw_pattern, layout
+from trendloom.viz.query import PatternEdge, PatternNode, draw_pattern, layout
 
 NODES = [
     PatternNode(0, "a", "Shelf", starts=True),

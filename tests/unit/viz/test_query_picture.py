@@ -8,8 +8,7 @@ import pyarrow as pa
 import pytest
 
 from trendloom.errors import OptionError
-from trendloom.viz.pattern import PatternEdge, PatternNode
-from trendloom.viz.query import caption_of, draw_query_pattern, picture_of, plan_of
+from trendloom.viz.query import PatternEdge, PatternNode, caption_of, draw_query_pattern, picture_of, plan_of
 
 EVENTS = pa.schema({"time": pa.timestamp("us"), "type": pa.string(), "series": pa.string(), "value": pa.float64()})
 

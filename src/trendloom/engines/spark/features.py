@@ -2,7 +2,7 @@
 
 Work is cut by type and by time into pieces of about as many events each. The task of a piece reads its events from the
 archive and makes features of them as one process does, so the numbers are the same, bit by bit, and functions of the
-user run here, too. Which of them are features is decided when all pieces are there (`diagnosis.feature_parts`).
+user run here, too. Which of them are features is decided when all pieces are there (`diagnosis.archived_features`).
 
 All tasks must see the archive: on this machine, or on storage that all machines share.
 Cost: one job, however many types and window sizes there are; every event is read once by one task.
@@ -20,9 +20,9 @@ import numpy as np
 import pyarrow as pa
 
 from trendloom.archive import Archive
-from trendloom.diagnosis.archived_features import WindowedSpace, spans_of_windows, type_features
-from trendloom.diagnosis.feature_parts import FeaturePart, joined_in_time
-from trendloom.diagnosis.features import FeatureTable
+from trendloom.diagnosis.archived_features import joined_in_time, spans_of_windows, type_features
+from trendloom.diagnosis.feature_space import WindowedSpace
+from trendloom.diagnosis.features import FeaturePart, FeatureTable
 from trendloom.engines.spark.errors import in_our_words
 from trendloom.engines.spark.paths import cores
 from trendloom.engines.spark.tasks import Batches, listed, mapped

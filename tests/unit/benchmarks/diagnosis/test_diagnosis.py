@@ -14,8 +14,8 @@ from benchmarks.diagnosis.nab import HOUR, Label, marked, nab_tables
 from benchmarks.diagnosis.tuning import trial
 from benchmarks.harness.report import Report
 
-from trendloom.diagnosis.diagnosis import Settings
 from trendloom.diagnosis.features import Feature
+from trendloom.diagnosis.request import Settings
 from trendloom.simulate import ANOMALIES, simulate_cluster, simulate_supply_chain
 
 SEEDS = (31, 32)

@@ -1,4 +1,4 @@
-"""Errands end: when they are done, when they are stopped, when time or memory is over, when the page closes."""
+"""Jobs end: when they are done, when they are stopped, when time or memory is over, when the page closes."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def test_time_is_over_for_what_would_run_for_ever(jobs: PageJobs) -> None:
     wait_for_end(process)
 
 
-def test_children_end_with_their_errand(jobs: PageJobs) -> None:
+def test_children_end_with_their_job(jobs: PageJobs) -> None:
     name = jobs.send(start_a_child_for_ever)
     child = int(heard(jobs, name, "process").split()[1])
     jobs.stop(name)
