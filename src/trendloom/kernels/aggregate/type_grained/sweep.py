@@ -77,11 +77,12 @@ def advance(rows: Numbers, spare: Numbers, begin: int, end: int, steps: Steps, e
             at = _carry_tied(rows, spare, at, end, steps, events, events.own)
 
 
-@njit(**INLINE)
+@njit(**BORROWED)
 def _carry_tied(rows: Any, spare: Any, at: Any, end: Any, steps: Any, events: Any, own: Any) -> Any:
     """Apply the events of one time, which have no letter; returns where the next time begins.
 
-    Where every time has a letter `own` is None, and nothing of this is compiled.
+    Where every time has a letter `own` is None, and nothing of this is compiled. References to arrays are not counted
+    here, not even for `Limbs`: what allocates for them is compiled with `carry`, before this.
     """
     if own is None:
         return end
