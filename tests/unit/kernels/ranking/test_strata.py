@@ -206,6 +206,7 @@ def test_promising_events_of_windows(shape: str, window: int, step: int, monkeyp
         assert tried[True]
 
 
+@pytest.mark.interpreted
 @pytest.mark.skipif(DEEP, reason="compiled kernels cannot be watched")
 def test_a_window_of_ties_does_not_spoil_the_guess_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
