@@ -140,8 +140,8 @@ def diagnose(
     Features that also separate such periods in related partitions, those that agree in the dimensions `related_by` (all
     if not given), are false positives. `windows`: the lengths over which features are made. `functions`: some of count,
     mean, min, max, deviation, change; `features`: {name: function} of your own, each of (values, starts, ends), one
-    number per stretch of values. `engine`: "local" or "spark", where features are made. `progress` hears what is being
-    done and the share that is behind. `save_as` keeps the reason in the archive as a monitor.
+    number per stretch of values. `engine`: "local" or "spark", where features are made. `progress` is called with a
+    description of the current step and the share that is done. `save_as` keeps the reason in the archive as a monitor.
     """
     from trendloom.archive import Archive, open_archive
     from trendloom.diagnosis.request import DiagnosisRequest, ignore_progress, marked_intervals, names_in, windows_in

@@ -30,7 +30,7 @@ from trendloom.logical.bind import bind
 from trendloom.runtime.planning import plan_query
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 EXAMPLES = amount(30)
 WITH_ROWS = 0.1
@@ -83,7 +83,7 @@ def repeated(case: LiveCase, times: int) -> LiveCase:
 
 
 def streaming_query(query: str) -> StreamingQuery:
-    return flow_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, "exact")
+    return streaming_query_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, "exact")
 
 
 def watermarks(case: LiveCase) -> Iterator[int | None]:

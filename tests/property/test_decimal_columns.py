@@ -28,7 +28,7 @@ from trendloom.logical.bind import bind
 from trendloom.runtime.planning import plan_query
 from trendloom.spark import detect
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 EVERY_CLASS = ("nothing", "alone", "operators", "two", "equal and ordered", "expressions", "previous", "distant")
 KINDS: dict[str, Aimed | Knobs] = {
@@ -74,7 +74,7 @@ def test_local_equals_reference(kind: str) -> None:
 
 
 def streaming_query(case: DecimalCase) -> StreamingQuery:
-    return flow_of(plan_query(bind(parse_query(case.query), schema_of(case.arrow))), case.arrow, "exact")
+    return streaming_query_of(plan_query(bind(parse_query(case.query), schema_of(case.arrow))), case.arrow, "exact")
 
 
 def played(case: DecimalCase, cuts: list[int], buckets: int) -> pa.Table:

@@ -28,7 +28,7 @@ from trendloom.runtime.planning import planned_alone
 from trendloom.runtime.reading import schema_of_columns
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
@@ -84,7 +84,7 @@ def _bounded(query: str, within: int) -> str:
 def streaming_query(case: ImpreciseCase) -> StreamingQuery:
     columns = case.table(()).schema
     schema = schema_of_columns(columns, Options(**case.options))
-    return flow_of(planned_alone(parse_query(case.query), schema), columns, "exact")
+    return streaming_query_of(planned_alone(parse_query(case.query), schema), columns, "exact")
 
 
 def played(live: ImpreciseArrivals) -> tuple[pa.Table, set[int], Replay]:

@@ -39,7 +39,7 @@ from trendloom.logical.bind import bind
 from trendloom.runtime.planning import plan_query
 from trendloom.streaming import state as chunks
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 EXAMPLES = amount(30)
 WITH_ROWS = 0.1
@@ -49,7 +49,9 @@ pytestmark = pytest.mark.filterwarnings("ignore::UserWarning")
 
 
 def streaming_query(query: str, order: Order = (), *, early: bool = False) -> StreamingQuery:
-    return flow_of(plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early)
+    return streaming_query_of(
+        plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact", early=early
+    )
 
 
 def played(case: LiveCase) -> tuple[pa.Table, pa.Table, Replay]:

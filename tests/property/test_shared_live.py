@@ -23,7 +23,7 @@ from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import queries_of, schema_of_columns
 from trendloom.streaming.partition_groups import GroupStep, StreamQueryGroup
 from trendloom.streaming.state import Kept
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 EXAMPLES = amount(30)
 TYPES = "ABC"
@@ -82,7 +82,7 @@ class Group:
 
     def __init__(self, texts: list[str], stay: list[tuple[int, int]], delay: int) -> None:
         plans = planned(queries_of("\n".join(texts)), schema_of_columns(SCHEMA, Options()))
-        self.streaming_queries = [flow_of(one, SCHEMA, "exact") for one in plans.queries]
+        self.streaming_queries = [streaming_query_of(one, SCHEMA, "exact") for one in plans.queries]
         self.stay, self.delay = stay, delay
         self.memory, self.watermark, self.greatest = Kept(), None, None
         self.rows: dict[str, list[dict[str, Any]]] = {
@@ -98,7 +98,7 @@ class Group:
             if first <= batch < end:
                 since = None if self.greatest is None else self.greatest + 1
                 self.joined.setdefault(streaming_query.name, since)
-                found.append(replace(streaming_query, since=self.joined[streaming_query.name], together=True))
+                found.append(replace(streaming_query, since=self.joined[streaming_query.name], grouped=True))
                 self.left[streaming_query.name] = -FINAL if self.watermark is None else self.watermark
         return found
 

@@ -285,7 +285,7 @@ def _product(fragments: list[_Fragment]) -> _Fragment:
         if key not in number:
             number[key] = len(number)
             whole.edges.append([])
-            whole.accepts.append(_together(fragments, states))
+            whole.accepts.append(_joint_acceptance(fragments, states))
             whole.position_of.append(position)
             todo.append(key)
         return number[key]
@@ -312,7 +312,7 @@ def _product(fragments: list[_Fragment]) -> _Fragment:
     return whole
 
 
-def _together(fragments: list[_Fragment], states: tuple[int | None, ...]) -> list[Crossings]:
+def _joint_acceptance(fragments: list[_Fragment], states: tuple[int | None, ...]) -> list[Crossings]:
     """The ways for all parts of an AND to end at once; a part that has not begun must be able to match nothing."""
     ways: list[Crossings] = [NOTHING]
     for fragment, state in zip(fragments, states, strict=True):

@@ -91,8 +91,8 @@ class _Funnel:
         return reached_by_partial_matches(pattern_spec, block, lambda: self.clock() - self.begun <= until)
 
     def _something_is_stopped(self) -> bool:
-        short = any(self.reached_at(one, self.found) < one.together for one in self.passed if not one.negated)
-        empty = any(not one.together for one in self.passed if not one.negated)
+        short = any(self.reached_at(one, self.found) < one.passing for one in self.passed if not one.negated)
+        empty = any(not one.passing for one in self.passed if not one.negated)
         return short or empty or not self.found.ends.any()
 
     def _leave_out(self) -> Iterator[Stopped]:
@@ -126,15 +126,15 @@ class _Funnel:
         named: set[str] = set()
         for one, looked_at in zip(self.all, self.passed, strict=True):
             alone = [Branch(text, f"{count:,} pass it alone") for text, count in one.alone]
-            passing = f", {one.together:,} pass" if one.alone else ""
+            passing = f", {one.passing:,} pass" if one.alone else ""
             events = f"{one.of_type:,} event{'' if one.of_type == 1 else 's'}{passing}"
             if one.negated:
                 yield Branch(f"{one.atom.position} NOT {one.component}", events, tuple(alone))
                 continue
             now = self.reached_at(one, self.found)
-            of = f" of {looked_at.together:,} looked at" if self.cut else ""
+            of = f" of {looked_at.passing:,} looked at" if self.cut else ""
             stops = list(self._stops(partial(self.reached_at, one), now, named, one.atom.position))
-            if not now and not stops and looked_at.together and self._awaited(one):
+            if not now and not stops and looked_at.passing and self._awaited(one):
                 stops = [Branch("stopped by", "several together: without any one of them still nothing gets here")]
             text = f"{events}, {self._least}{now:,}{of} reached" if one.of_type else "no event of this type"
             yield Branch(f"{one.atom.position} {one.component}", text, (*alone, *stops))

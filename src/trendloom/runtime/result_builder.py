@@ -214,7 +214,7 @@ def bound_events(shown: Arranged, matches: Matches) -> pa.Array:
     return lists_of_events(shown, matches, positions, bound_type(shown.stream.table.schema))
 
 
-def rank_together(physical: Physical, rows: pa.Table) -> pa.Table:
+def merge_ranked(physical: Physical, rows: pa.Table) -> pa.Table:
     """The best of rows of any keys, window by window in the order of their ranks, without the events they came with."""
     from trendloom.planner.ranking import best_matches
 

@@ -282,7 +282,7 @@ class Passed:
     negated: int
     of_type: int
     alone: tuple[tuple[str, int], ...]
-    together: int
+    passing: int
 
     @property
     def component(self) -> str:
@@ -319,12 +319,12 @@ def passed_events(plan: Plan, stream: Stream) -> Iterator[Passed]:
     types = stream.vector(plan.schema.type)
     for atom, scope in atoms_of(plan.pattern):
         mine = keyed & of_type(types, atom.type)
-        together, alone = mine, []
+        passing, alone = mine, []
         for expr in (expr for position, expr in plan.filters if position == atom.position):
             good = mine & is_true(evaluate(expr, stream.leaf))
             alone.append((show_expression(expr, plan.schema.axis), int(good.sum())))
-            together = together & good
-        yield Passed(atom, scope, int(mine.sum()), tuple(alone), int(together.sum()))
+            passing = passing & good
+        yield Passed(atom, scope, int(mine.sum()), tuple(alone), int(passing.sum()))
 
 
 def atoms_of(pattern: Pattern, scope: int = 0) -> Iterator[tuple[Atom, int]]:
@@ -347,10 +347,10 @@ def describe_passed(plan: Plan, events: Events) -> str:
     """For one line: how many events of each position pass the conditions on them alone."""
     plan = matching_alone(plan)
     passed = passed_events(plan, stream_of(plan, events))
-    return in_one_line(plan, {one.atom.position: (one.together, one.of_type) for one in passed})
+    return in_one_line(plan, {one.atom.position: (one.passing, one.of_type) for one in passed})
 
 
-def ask_passed(plan: Plan, events: Events) -> Callable[[], str] | None:
+def describe_passed_later(plan: Plan, events: Events) -> Callable[[], str] | None:
     """A function that computes the same; None where times are imprecise."""
     return None if plan.schema.imprecise else partial(describe_passed, plan, events)
 
@@ -360,6 +360,6 @@ def in_one_line(plan: Plan, found: dict[int, tuple[int, int]]) -> str:
     shown = []
     for atom, negated in atoms_of(plan.pattern):
         if not negated:
-            together, of_type = found.get(atom.position, (0, 0))
-            shown.append(f"{together:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
+            passing, of_type = found.get(atom.position, (0, 0))
+            shown.append(f"{passing:,} of {of_type:,} {show_component(atom.type, atom.variable)}")
     return ", ".join(dict.fromkeys(shown))

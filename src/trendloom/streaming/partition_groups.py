@@ -5,7 +5,7 @@ such groups has a state for every query and bucket; its queries travel apart, an
 was not named beforehand. If that holds states of groups, these must not be overlooked: so as long as queries travel
 apart, every batch also reads states under the names of groups (*probes*).
 
-Queries of a partition group that are marked `together` have their events kept once, and one kernel answers them when
+Queries of a partition group that are marked `grouped` have their events kept once, and one kernel answers them when
 windows end. Their state are events alone, so neither the way in which they are counted nor the other queries are part
 of it: queries join and leave, and the way changes, between two steps. A query that joins has no window that begins
 before it sees all events (`StreamingQuery.since`), so what older chunks lack does not matter to it.
@@ -39,7 +39,7 @@ from trendloom.runtime.match_rows import Arranged
 from trendloom.streaming.state import ChunkIndex, EventBuffer, Memory, unpack_index
 from trendloom.streaming.streaming_query import StreamingQuery
 
-TOGETHER = " together"
+GROUP_NAMESPACE = " together"
 """The name of the namespace that holds the events of a group."""
 FINGERPRINT = "events of queries that are answered together"
 VERSION = 1
@@ -198,7 +198,7 @@ def partition_groups_of(
     found = []
     for keys in find_key_sets(Workload(tuple(one.physical.plan for one in streaming_queries))).key_sets:
         some = tuple(streaming_queries[number] for number in keys.members)
-        group = _group([one for one in some if one.together], keys.attributes, statistics)
+        group = _group([one for one in some if one.grouped], keys.attributes, statistics)
         found.append(StreamPartitionGroup(f" by {', '.join(keys.attributes)}", keys.attributes, some, group=group))
     return tuple(found)
 
@@ -213,7 +213,7 @@ def _group(
     return StreamQueryGroup(tuple(streaming_queries), kernel, kernel.asked)
 
 
-def names_together(streaming_queries: tuple[StreamingQuery, ...]) -> tuple[str, ...]:
+def group_names(streaming_queries: tuple[StreamingQuery, ...]) -> tuple[str, ...]:
     """The names under which the states of queries would be stored if they travelled together."""
     return tuple(partition_group.name for partition_group in partition_groups_of(streaming_queries))
 

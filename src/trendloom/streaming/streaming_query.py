@@ -31,7 +31,7 @@ from trendloom.planner.plan import Physical
 from trendloom.runtime.aggregates import finish_aggregates, merge_partials
 from trendloom.runtime.match_rows import Arranged
 from trendloom.runtime.planning import plan_query
-from trendloom.runtime.result_builder import BOUND, bound_events, partial_table, rank_together, row_batches
+from trendloom.runtime.result_builder import BOUND, bound_events, merge_ranked, partial_table, row_batches
 from trendloom.runtime.result_columns import aggregate_schema, fitted, row_schema
 
 STATE_WITHOUT = (flatten_sequences, count_in_pattern, split_by_equality)
@@ -47,7 +47,7 @@ class StreamingQuery:
     `early`: rows of windows that are still open are returned, too, whenever events arrive for them. `generation`:
     how often the query was taken out of the workload and put back; state of an earlier one is of no use.
     `since`: the query was added to a stream under way, and has seen every event from this tick on; None: all events.
-    `together`: its events are kept, and its results found, together with those of others.
+    `grouped`: its events are kept, and its results found, together with those of others.
     """
 
     name: str
@@ -58,7 +58,7 @@ class StreamingQuery:
     early: bool = False
     generation: int = 0
     since: int | None = None
-    together: bool = False
+    grouped: bool = False
 
     @property
     def whole_from(self) -> int | None:
@@ -161,7 +161,7 @@ class StreamingQuery:
         if self.adds_up:
             yield from self.finished(merge_partials(self.physical.plan, parts))
         else:
-            found = rank_together(self.physical, pa.concat_tables(parts)).combine_chunks().to_batches()
+            found = merge_ranked(self.physical, pa.concat_tables(parts)).combine_chunks().to_batches()
             yield from (fitted(batch, self.result) for batch in found)
 
     def _whole(self, block: Block, results: Iterator[Any]) -> Iterator[Any]:
@@ -191,7 +191,7 @@ class StreamingQuery:
         yield from found.cast(self.result).combine_chunks().to_batches()
 
 
-def flow_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> StreamingQuery:
+def streaming_query_of(physical: Physical, schema: pa.Schema, numeric: str, *, early: bool = False) -> StreamingQuery:
     """The streaming query of a planned one over events with these columns; what cannot run live is refused."""
     scanned = pa.schema([schema.field(name) for name in physical.plan.scan.columns])
     if early:

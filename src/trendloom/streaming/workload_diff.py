@@ -72,10 +72,10 @@ def _one_by_one(
     workload, refused = dict(staying), list[TrendloomError]()
     for query in changed:
         alone = _refusal((query,), check)
-        together = workload | {query.name: query}
-        error = alone or _refusal(tuple(together.values()), check)
+        tried = workload | {query.name: query}
+        error = alone or _refusal(tuple(tried.values()), check)
         if error is None:
-            workload = together
+            workload = tried
         else:
             refused.append(error)
     return workload, refused

@@ -84,7 +84,7 @@ def trial(monkeypatch: pytest.MonkeyPatch) -> Trial:
     found = Trial()
     monkeypatch.setattr(changing, "plan_live", found.plan_live)
     monkeypatch.setattr(changing, "open_live", found.open_live)
-    monkeypatch.setattr(changing, "agreement_of", lambda *_: None)
+    monkeypatch.setattr(changing, "manifest_of", lambda *_: None)
     return found
 
 

@@ -18,7 +18,7 @@ from trendloom.engines.spark.streaming.workload_changes import (
 from trendloom.frontend.tql.parser import parse
 from trendloom.runtime.planning import planned
 from trendloom.streaming.statistics import Figures, statistics_of_batches
-from trendloom.streaming.streaming_query import flow_of
+from trendloom.streaming.streaming_query import streaming_query_of
 
 EVEN = {"A": 500, "B": 500}
 
@@ -93,6 +93,6 @@ def test_state_does_not_depend_on_figures(query: str) -> None:
     for types in ({}, {"A": 1, "B": 10**9}, {"A": 10**9, "B": 1, "C": 10**6}):
         known = partial(statistics_of_batches, figures=figures(types))
         (physical,) = planned(parse(query), SCHEMA, statistics=known).queries
-        streaming_query = flow_of(physical, ARROW, "exact")
+        streaming_query = streaming_query_of(physical, ARROW, "exact")
         found.add((streaming_query.fingerprint, streaming_query.kernel.version))
     assert len(found) == 1

@@ -18,7 +18,7 @@ from trendloom.io.write import csv_lines, json_lines
 from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.runtime.planning import plan_query
-from trendloom.streaming.streaming_query import flow_of
+from trendloom.streaming.streaming_query import streaming_query_of
 
 ENGINES = ["local", "reference"]
 BIG = "1234567890123456789"
@@ -273,5 +273,7 @@ def test_states_of_sums_in_doubles_are_told_from_exact_ones(engine: str) -> None
     exact = prepare(arrow.empty_table()).schema
     columns = tuple(Column(c.name, Kind.FLOAT if c.name == "x" else c.kind) for c in exact.columns)
     doubles = Schema(columns, exact.time, exact.type, exact.axis)
-    streaming_queries = [flow_of(plan_query(bind(query, schema)), arrow, "exact") for schema in (exact, doubles)]
+    streaming_queries = [
+        streaming_query_of(plan_query(bind(query, schema)), arrow, "exact") for schema in (exact, doubles)
+    ]
     assert streaming_queries[0].fingerprint != streaming_queries[1].fingerprint

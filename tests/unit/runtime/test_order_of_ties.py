@@ -18,7 +18,7 @@ from trendloom.frontend.tql.parser import parse_query
 from trendloom.logical.bind import bind
 from trendloom.runtime.planning import plan_query
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 DAY = datetime.datetime(2024, 1, 1)
 LINES = pa.table({"time": [1] * 4, "type": list("BABA"), "id": [0, 1, 2, 3], "seq": [4, 2, 3, None]})
@@ -130,7 +130,7 @@ def test_expanded_rows_have_the_order() -> None:
 
 
 def streaming_query(query: str, order: tuple[str, ...]) -> StreamingQuery:
-    return flow_of(plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
+    return streaming_query_of(plan_query(bind(parse_query(query), replace(SCHEMA, order=order))), ARROW, "exact")
 
 
 @pytest.mark.parametrize("semantics", ["skip-till-any-match", "skip-till-next-match", "contiguous"])

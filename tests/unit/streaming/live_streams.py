@@ -11,7 +11,7 @@ from trendloom.logical.bind import bind
 from trendloom.model.schema import Column, Kind, Schema
 from trendloom.runtime.planning import plan_query
 from trendloom.streaming.replay import Replay
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 
 COLUMNS = {"type": (Kind.STRING, pa.string()), "time": (Kind.INT, pa.int64()), "k": (Kind.INT, pa.int64()),
            "x": (Kind.INT, pa.int64())}  # fmt: skip
@@ -22,7 +22,7 @@ Row = tuple[str, int | None, int | None, int]
 
 
 def streaming_query(query: str, *, early: bool = False, numeric: str = "exact") -> StreamingQuery:
-    return flow_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, numeric, early=early)
+    return streaming_query_of(plan_query(bind(parse_query(query), SCHEMA)), ARROW, numeric, early=early)
 
 
 def events(rows: Sequence[Row]) -> pa.Table:

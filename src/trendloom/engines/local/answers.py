@@ -22,7 +22,7 @@ from trendloom.planner.workload import QueryGroup
 from trendloom.runtime.blocks import Shared
 from trendloom.runtime.planning import planned
 from trendloom.runtime.reading import load_needed
-from trendloom.runtime.statistics import ask_passed, statistics_of_stream
+from trendloom.runtime.statistics import describe_passed_later, statistics_of_stream
 from trendloom.runtime.task import GroupResults
 from trendloom.runtime.warnings import Ties, warning_of_ties
 
@@ -40,7 +40,7 @@ def answers(
         results = _results(group.in_numbers(options.numeric), events, options, watch, shared)
         rows |= {number: _rows(results, query, options, watch) for query, number in enumerate(group.members)}
     return events.warnings, [
-        Answer(one.plan, rows[number], ask_passed(plan, events))
+        Answer(one.plan, rows[number], describe_passed_later(plan, events))
         for number, (plan, one) in enumerate(zip(workload.bound, workload.queries, strict=True))
     ]
 

@@ -23,7 +23,7 @@ from trendloom.reference.evaluate import evaluate
 from trendloom.reference.stream import Row
 from trendloom.runtime.reading import load_needed
 from trendloom.runtime.result_columns import events_type, exactly_named, time_array, total_type, value_type
-from trendloom.runtime.statistics import ask_passed
+from trendloom.runtime.statistics import describe_passed_later
 
 
 def answers(
@@ -32,7 +32,9 @@ def answers(
     """Warnings about the events, and the answers; rows are computed when they are read."""
     events = load_needed(queries, source, options)
     plans = bind_workload(queries, events.schema)
-    return events.warnings, [Answer(p, run(p, events, limit=options.limit), ask_passed(p, events)) for p in plans]
+    return events.warnings, [
+        Answer(p, run(p, events, limit=options.limit), describe_passed_later(p, events)) for p in plans
+    ]
 
 
 def run(plan: Plan, events: Events, *, limit: int | None = None) -> Iterator[pa.RecordBatch]:

@@ -165,7 +165,7 @@ class _CollectedRows:
         if number in self.members:
             job = self.members[number].job
             with in_our_words():
-                table = rows_of_parts(job, self._together.pop(number, []))
+                table = rows_of_parts(job, self._joined_parts.pop(number, []))
         else:
             job = self._job(self._counter(), self.queries[number])
             table = self._alone(job)
@@ -176,7 +176,7 @@ class _CollectedRows:
         yield from table.combine_chunks().to_batches() or [pa.RecordBatch.from_pylist([], table.schema)]
 
     @cached_property
-    def _together(self) -> dict[int, list[pa.Table]]:
+    def _joined_parts(self) -> dict[int, list[pa.Table]]:
         """The results of the job for several queries, until they are read."""
         with in_our_words(), counting(self.counter, self.watch.progress):
             return by_query(parcels(self.frame.df, self.partition_groups).toArrow().to_batches())
@@ -231,7 +231,7 @@ def _in_order(table: pa.Table, keys: list[str]) -> pa.Table:
 # How many events pass the conditions on them alone, counted by Spark: one more job, for a query without any row.
 
 
-COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("together", pa.int64())])
+COUNTS = pa.schema([("position", pa.int64()), ("of_type", pa.int64()), ("passing", pa.int64())])
 
 
 def describe_passed(plan: Plan, frame: Frame) -> str:
@@ -240,8 +240,8 @@ def describe_passed(plan: Plan, frame: Frame) -> str:
     with in_our_words():
         rows = frame.df.select(*(column(name) for name in plan.scan.columns))
         counts = mapped(rows, partial(_counted, plan), COUNTS).toArrow()
-    sums = counts.group_by("position").aggregate([("of_type", "sum"), ("together", "sum")]).to_pylist()
-    found = {one["position"]: (one["together_sum"], one["of_type_sum"]) for one in sums}
+    sums = counts.group_by("position").aggregate([("of_type", "sum"), ("passing", "sum")]).to_pylist()
+    found = {one["position"]: (one["passing_sum"], one["of_type_sum"]) for one in sums}
     return in_one_line(plan, found)
 
 
@@ -250,7 +250,7 @@ def _counted(plan: Plan, batches: Batches) -> Batches:
         if part.num_rows:
             stream = stream_of_table(plan, pa.Table.from_batches([part]))
             found = [one for one in passed_events(plan, stream) if not one.negated]
-            counts = [[one.atom.position, one.of_type, one.together] for one in found]
+            counts = [[one.atom.position, one.of_type, one.passing] for one in found]
             columns = [list(values) for values in zip(*counts, strict=True)]
             yield pa.RecordBatch.from_arrays([pa.array(values, pa.int64()) for values in columns], schema=COUNTS)
 

@@ -33,7 +33,7 @@ from trendloom.runtime.aggregates import EXPONENT, WINDOW, finish_aggregates, me
 from trendloom.runtime.blocks import Stream
 from trendloom.runtime.limits import with_memory
 from trendloom.runtime.match_rows import Arranged
-from trendloom.runtime.result_builder import BOUND, bound_events, bound_type, rank_together
+from trendloom.runtime.result_builder import BOUND, bound_events, bound_type, merge_ranked
 from trendloom.runtime.result_columns import EXACT_ON_SPARK, aggregate_schema, row_schema
 
 if TYPE_CHECKING:
@@ -178,7 +178,7 @@ def joined(job: Job, parts: Sequence[pa.Table]) -> Batches:
     if job.adds_up:
         yield from _finished(job, merge_partials(job.plan, parts))
     else:
-        yield from job.counted(rank_together(job.physical, pa.concat_tables(parts)).to_batches())
+        yield from job.counted(merge_ranked(job.physical, pa.concat_tables(parts)).to_batches())
 
 
 def _finished(job: Job, whole: pa.Table) -> Batches:

@@ -41,7 +41,7 @@ def detect(df: Any, text: str, **options: Unpack[DetectArguments]) -> DataFrame:
     `path` depends on them. `query` picks one of a workload. `order` names columns that order events
     of equal time. `time_zone`: that of local times (timestamp_ntz, text) and of times written in the query; UTC if not
     given, never the session's. Warnings about the query are Python warnings; what only a look at the events could tell
-    (types that none of them has, whole numbers of time that hardly count seconds, equal times) is told by
+    (types that none of them has, whole numbers of time that hardly count seconds, equal times) is reported by
     `trendloom.run`, not here. Imprecise time (`time_low` and `time_high`, or `time_error`, and what goes with them) is
     given as for `trendloom.run`. `memory_limit`, of each task, is for trends that are stored to find others faster.
 

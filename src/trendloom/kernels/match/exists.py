@@ -226,7 +226,7 @@ class ExistsKernel(SearchKernel):
     memory: int = MEMORY
 
     @property
-    def together(self) -> bool:
+    def depends_on_all(self) -> bool:
         return True
 
     def within(self, memory: int) -> Self:

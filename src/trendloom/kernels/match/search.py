@@ -87,7 +87,7 @@ class SearchKernel(ABC):
         return Divisible.EITHER_WAY
 
     @property
-    def together(self) -> bool:
+    def depends_on_all(self) -> bool:
         """Whether a result depends on all matches of a window or span."""
         return False
 
@@ -122,9 +122,9 @@ class SearchKernel(ABC):
         window = self.pattern_spec.window
         accepts = self.pattern_spec.scopes[0].template.accepts
         trailing = any(crossings for ways in accepts for crossings in ways)
-        if window.sliding and (trailing or self.together or self.whole_windows):
+        if window.sliding and (trailing or self.depends_on_all or self.whole_windows):
             return EmissionPolicy(window, Certain.WINDOW)
-        if trailing or self.together:
+        if trailing or self.depends_on_all:
             return EmissionPolicy(window, Certain.FIRST, reach=2)
         return EmissionPolicy(window, Certain.LAST)
 

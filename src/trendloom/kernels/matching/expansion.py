@@ -28,7 +28,7 @@ import numpy as np
 from trendloom.expr.arrays import Array
 from trendloom.kernels.matching.automaton import Step
 from trendloom.kernels.matching.lookups import bound_events, mine_and_theirs, pieces
-from trendloom.kernels.matching.partial_matches import Paths, holds, same_bindings, together
+from trendloom.kernels.matching.partial_matches import Paths, holds, joined_paths, same_bindings
 
 if TYPE_CHECKING:
     from trendloom.kernels.matching.gaps import Gaps
@@ -122,7 +122,7 @@ class Expansion:
     def _joined(self, pieces: Iterator[Paths]) -> Iterator[Paths]:
         found = list(pieces)
         if found:
-            yield together(found)
+            yield joined_paths(found)
 
     def children(self, paths: Paths, limit: Array) -> Iterator[Paths]:
         """Partial matches with one more event, of index below the limit of their row."""

@@ -304,7 +304,7 @@ def whole_keys(automaton: Automaton, block: Block, scope: int) -> tuple[Paths, A
     return without_context(automaton, block, scope, block.keys), block.key_starts[:-1], block.key_starts[1:]
 
 
-def together(pieces: list[Paths]) -> Paths:
+def joined_paths(pieces: list[Paths]) -> Paths:
     """Paths of one length and scope in one matrix; they have no context."""
     return replace(
         pieces[0],

@@ -41,7 +41,7 @@ from trendloom.kernels.ranking.join_operands import (
 )
 from trendloom.kernels.ranking.kernel import MADE
 from trendloom.kernels.ranking.rank_join import JoinConditions, RankedRows, RankJoin
-from trendloom.kernels.ranking.scores import Scored, best_of, together
+from trendloom.kernels.ranking.scores import Scored, best_of, concatenate_scored
 from trendloom.kernels.ranking.windows import events_of, ranges_of, spans_of
 from trendloom.model.time import Window
 
@@ -180,7 +180,7 @@ class StretchSearch:
                 self._join(chosen[~few])
         self._settle(stretches)
         scored = [one for one in self._found if len(one)]
-        return best_of(together(scored), self._block, self._kernel.scoring).matches if scored else join([])
+        return best_of(concatenate_scored(scored), self._block, self._kernel.scoring).matches if scored else join([])
 
     # ------------------------------------------------------------------------------------------- which stretches
 

@@ -24,10 +24,10 @@ from trendloom.kernels.ranking.scores import (
     Scored,
     Scoring,
     best_of,
+    concatenate_scored,
     inside_operand_spans,
     scored,
     scores_of,
-    together,
 )
 from trendloom.model.schema import Kind
 
@@ -155,9 +155,9 @@ class ListingKernel(RankingKernel):
             )
             size += len(held[-1])
             if size > HELD:
-                held = [best_of(together(held), block, self.scoring)]
+                held = [best_of(concatenate_scored(held), block, self.scoring)]
                 size = len(held[0])
-        return best_of(together(held), block, self.scoring).matches if held else join([])
+        return best_of(concatenate_scored(held), block, self.scoring).matches if held else join([])
 
     def _refuse_more_than_allowed(self, expected: Expected | None) -> None:
         """Refuse to list matches for minutes only to find that there are too many."""
@@ -196,4 +196,4 @@ class BranchesKernel(RankingKernel):
     def best(self, block: Block) -> Matches:
         found = [branch.best(block) for branch in self.branches]
         scored = [self.scored(block, matches) for matches in found if len(matches)]
-        return best_of(together(scored), block, self.scoring).matches if scored else join([])
+        return best_of(concatenate_scored(scored), block, self.scoring).matches if scored else join([])

@@ -49,7 +49,7 @@ PIECE = 1 << 17
 """Partial matches that are made at a time, unless a single event has more."""
 LISTED = 1 << 12
 """Choices of events, in order or not, up to which a window is listed."""
-TOGETHER = 1 << 19
+BATCH = 1 << 19
 """Choices of all windows that are listed at a time."""
 
 
@@ -329,7 +329,7 @@ def best_of_parts(
     end = np.maximum(begin, np.stack([np.searchsorted(events, high) for events in parts.events]))
     choices = np.prod((end - begin).astype(np.float64), axis=0)
     small = np.flatnonzero(choices <= listed)
-    number = np.cumsum(choices[small]) // TOGETHER
+    number = np.cumsum(choices[small]) // BATCH
     found = []
     for piece in np.unique(number):
         some = small[number == piece]
@@ -338,7 +338,7 @@ def best_of_parts(
         rows = PartsRanking(parts, int(low[window]), int(high[window])).best(k, most)
         one = BestPaths(np.array([0, len(rows.scores)]), rows.scores, rows.events, np.array([rows.more]))
         found.append((np.array([window]), one))
-    return _together(parts, len(low), found)
+    return _joined_batches(parts, len(low), found)
 
 
 def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> BestPaths:
@@ -370,7 +370,7 @@ def _listed(parts: Parts, begin: Array, end: Array, k: int, most: int) -> BestPa
     return BestPaths(offsets, scores[kept], np.column_stack(events).astype(np.int64, copy=False), more)
 
 
-def _together(parts: Parts, windows: int, found: list[tuple[Array, BestPaths]]) -> BestPaths:
+def _joined_batches(parts: Parts, windows: int, found: list[tuple[Array, BestPaths]]) -> BestPaths:
     """The rows of some windows each, as those of all windows in their order."""
     more = np.zeros(windows, np.bool_)
     owners = [np.zeros(0, np.int64)]

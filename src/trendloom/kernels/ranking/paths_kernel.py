@@ -34,7 +34,7 @@ from trendloom.kernels.ranking.graph import (
     weighing_of,
 )
 from trendloom.kernels.ranking.kernel import ListingKernel, RankingKernel
-from trendloom.kernels.ranking.scores import best_of, together
+from trendloom.kernels.ranking.scores import best_of, concatenate_scored
 from trendloom.kernels.ranking.strata import best_paths, best_spans
 from trendloom.kernels.ranking.ties import Standings
 from trendloom.kernels.ranking.windows import (
@@ -129,7 +129,7 @@ class _Boards:
         if self.weighing.blanks and missing.any():
             found.append(self._without_scores(missing))
         found.append(self._matches(paths, order[kept]))
-        scored = together([self.kernel.scored(self.block, matches) for matches in found])
+        scored = concatenate_scored([self.kernel.scored(self.block, matches) for matches in found])
         return best_of(scored, self.block, self.kernel.scoring).matches
 
     def _ranked(self) -> PathsOfBoards:

@@ -157,7 +157,7 @@ def scored(matches: Matches, scores: Vector, *, descending: bool) -> Scored:
     return Scored(matches, np.where(unknown, merit.dtype.type(0) if merit.dtype != object else 0, merit), unknown)
 
 
-def together(some: list[Scored]) -> Scored:
+def concatenate_scored(some: list[Scored]) -> Scored:
     """One list out of several, to be ranked anew."""
     merit, unknown = (np.concatenate([getattr(one, name) for one in some]) for name in ("merit", "unknown"))
     return Scored(join([_unranked(one.matches) for one in some]), merit, unknown)

@@ -102,7 +102,7 @@ class MaximalKernel(SearchKernel):
     compares: bool = False
 
     @property
-    def together(self) -> bool:
+    def depends_on_all(self) -> bool:
         return True
 
     def within(self, memory: int) -> Self:

@@ -37,7 +37,7 @@ class CollapsedKernel(SearchKernel):
     """Matches that differ in events of Kleene variables alone are one row."""
 
     @property
-    def together(self) -> bool:
+    def depends_on_all(self) -> bool:
         return True
 
     @property

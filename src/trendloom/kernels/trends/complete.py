@@ -77,7 +77,7 @@ class TrendGraphKernel(SearchKernel):
     memory: int | None = None
 
     @property
-    def together(self) -> bool:
+    def depends_on_all(self) -> bool:
         return True
 
     def within(self, memory: int) -> Self:
@@ -209,7 +209,7 @@ class TrendsOfGraph:
         for stretch in self._stretches():
             chosen = self.choose(stretch)
             if chosen.bounds is None:
-                waiting = chosen if waiting is None else _together(waiting, chosen)
+                waiting = chosen if waiting is None else _joined_walks(waiting, chosen)
                 continue
             if waiting is not None:
                 yield waiting
@@ -268,7 +268,7 @@ def _cuts(costs: Costs, plan: WalkPlan, limit: float) -> list[int] | None:
     return search(costs.cpu, costs.mem, limit)
 
 
-def _together(one: ChosenWalk, other: ChosenWalk) -> ChosenWalk:
+def _joined_walks(one: ChosenWalk, other: ChosenWalk) -> ChosenWalk:
     stretch = Stretch(one.stretch.first, other.stretch.last, few=one.stretch.few and other.stretch.few)
     return ChosenWalk(stretch, WalkPlan.ONE_BY_ONE, None, one.cpu + other.cpu, 0.0)
 

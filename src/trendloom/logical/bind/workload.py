@@ -38,11 +38,11 @@ def for_every_query(queries: Sequence[One], make: Callable[[One], Made]) -> list
                 raise
             wrong[str(query.name)] = error.of_query(query.name)
     if wrong:
-        raise _together(wrong, len(queries))
+        raise _error_of_several(wrong, len(queries))
     return made
 
 
-def _together(wrong: Mapping[str, QueryError], among: int) -> QueryError:
+def _error_of_several(wrong: Mapping[str, QueryError], among: int) -> QueryError:
     """The only error, or one with all as its parts: a `BindError` if any is, since other columns may avoid those."""
     first, *more = parts = list(wrong.values())
     if not more:

@@ -25,7 +25,7 @@ from trendloom.streaming.streaming_query import StreamingQuery, as_before_rules
 from trendloom.streaming.workload_diff import named
 
 NAME = "trendloom.json"
-TOGETHER = "answered together"
+GROUPED = "answered together"
 """Whether the events of a query are kept with those of others; as it began, it goes on."""
 DELAY = "delay"
 """The longest delay of the watermark so far, in milliseconds: it bounds the events that batches can have seen."""
@@ -42,19 +42,19 @@ class CheckpointManifest:
     content: dict[str, Any]
 
 
-def agreed(
+def write_manifest(
     checkpoint: str, streaming_queries: tuple[StreamingQuery, ...], buckets: int, delay: int = 0
 ) -> tuple[StreamingQuery, ...]:
     """Refuse a workload that does not fit the checkpoint; else write its manifest there.
 
     It has the generation of each query, and since when it sees all events. `delay`: of the watermark, in milliseconds.
     """
-    manifest = agreement_of(checkpoint, streaming_queries, buckets, delay)
+    manifest = manifest_of(checkpoint, streaming_queries, buckets, delay)
     write_note(checkpoint, NAME, json.dumps(manifest.content, indent=2))
     return manifest.streaming_queries
 
 
-def agreement_of(
+def manifest_of(
     checkpoint: str, streaming_queries: tuple[StreamingQuery, ...], buckets: int, delay: int = 0
 ) -> CheckpointManifest:
     """The manifest of a workload on a checkpoint, which may have one already; nothing is written."""
@@ -75,15 +75,15 @@ def agreement_of(
     found = tuple(_going_on(query, known.get(query.name), watermark, longest) for query in streaming_queries)
     present = {query.name: _entry(query) for query in found}
     gone = {name: {**one, "state": None} for name, one in known.items() if name not in present}
-    together = old is None or _together(old)
+    together = old is None or _shares_parcels(old)
     content = {"buckets": buckets, "together": together, DELAY: max(longest, delay), "queries": gone | present}
     return CheckpointManifest(found, content)
 
 
-def travel_together(checkpoint: str) -> bool:
+def shares_parcels(checkpoint: str) -> bool:
     """Whether the queries of a checkpoint share parcels and buckets of state; those of older ones have their own."""
     known = _manifest(checkpoint)
-    return known is not None and _together(known)
+    return known is not None and _shares_parcels(known)
 
 
 def read_note(checkpoint: str, name: str) -> bytes | None:
@@ -145,10 +145,10 @@ def _manifest(checkpoint: str) -> dict[str, Any] | None:
 def _entry(query: StreamingQuery) -> dict[str, Any]:
     """The entry of a query in the manifest."""
     entry = {"state": query.fingerprint, "generation": query.generation, "since": query.since}
-    return {**entry, TOGETHER: True} if query.together else entry
+    return {**entry, GROUPED: True} if query.grouped else entry
 
 
-def _together(known: dict[str, Any]) -> bool:
+def _shares_parcels(known: dict[str, Any]) -> bool:
     return bool(known.get("together", False))
 
 
@@ -165,5 +165,5 @@ def _going_on(query: StreamingQuery, known: dict[str, Any] | None, watermark: in
             hint="put the old query back, or give the new one another name (QUERY name: ...): "
             "it then starts afresh, and the others go on",
         )
-    together = bool(known.get(TOGETHER, False))
-    return replace(query, generation=known["generation"], since=known.get("since"), together=together)
+    together = bool(known.get(GROUPED, False))
+    return replace(query, generation=known["generation"], since=known.get("since"), grouped=together)

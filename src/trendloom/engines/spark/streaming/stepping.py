@@ -1,9 +1,9 @@
-"""What tasks of a live stream do: pack events into parcels, and step the state of a bundle of queries in a bucket.
+"""What tasks of a live stream do: pack events into parcels, and step the state of a partition group in a bucket.
 
-A parcel holds all events of one bundle and bucket in an input task, as one row of Arrow bytes: the columns and rows
-that any query of the bundle needs, and a bit for each query and row, whether it needs it. So Spark shuffles a few large
-rows instead of many small ones, and what leaves the shuffle is columns already.
-Cost: one stable sort by bucket and one copy of the columns, per batch and bundle.
+A parcel holds all events of one partition group and bucket in an input task, as one row of Arrow bytes: the columns and
+rows that any query of the group needs, and a bit for each query and row, whether it needs it. So Spark shuffles a few
+large rows instead of many small ones, and what leaves the shuffle is columns already.
+Cost: one stable sort by bucket and one copy of the columns, per batch and group.
 
 The stateful operator makes one columnar step per query and bucket. State is a map from numbers to chunks of bytes, and
 an index, in Spark's store. A timer in event time wakes a bucket whose windows end though no event arrives; when there
@@ -32,7 +32,7 @@ from trendloom.errors import DataError, Door, StateError, TrendloomError, at_doo
 from trendloom.io.files import place
 from trendloom.model.time import TimeAxis
 from trendloom.streaming.partition_groups import (
-    TOGETHER,
+    GROUP_NAMESPACE,
     GroupStep,
     StreamPartitionGroup,
     StreamQueryGroup,
@@ -55,16 +55,16 @@ BUNDLE, BUCKET = "query", "bucket"
 PARCEL = pa.schema([(BUNDLE, pa.string()), (BUCKET, pa.int32()), (PAYLOAD, pa.binary())])
 
 FLAG = " for query "
-"""How the names of columns begin that mark the events a query of the bundle needs."""
+"""How the names of columns begin that mark the events a query of the group needs."""
 MOST_ROWS = 1 << 20
 """Events that are packed at a time."""
 
 
 @dataclass(frozen=True)
 class Label:
-    """How the events of one bundle are packed: its name, their columns, and the column of their buckets.
+    """How the events of one partition group are packed: its name, their columns, and the column of their buckets.
 
-    `needed`: the column that marks the events a query needs, for each query of the bundle; None: it needs all.
+    `needed`: the column that marks the events a query needs, for each query of the group; None: it needs all.
     """
 
     partition_group: str
@@ -125,7 +125,7 @@ def _parcels(table: pa.Table, label: Label) -> Iterator[tuple[str, int, bytes]]:
 
 
 def events_for(number: int, arrived: pa.Table) -> pa.Table:
-    """The events of a parcel that a query of its bundle needs."""
+    """The events of a parcel that a query of its group needs."""
     name = _flag(number)
     events = arrived.filter(arrived[name]) if name in arrived.column_names else arrived
     return events.drop_columns([one for one in events.column_names if one.startswith(FLAG)])
@@ -149,7 +149,7 @@ class Stepping:
     probes: tuple[str, ...] = ()  # bundles that must not have any state
 
     def rows(self, processor: Processor, key: Any, payloads: list[bytes], timers: TimerValues) -> Iterator[Row]:
-        """The results of a bundle in a bucket after events have arrived, or time has passed."""
+        """The results of a partition group in a bucket after events have arrived, or time has passed."""
         name, bucket = str(key[0]), int(key[1])
         group = next((one for one in self.partition_groups if one.name == name), None)
         if group is None:
@@ -161,14 +161,14 @@ class Stepping:
             yield from self._step(group.streaming_queries[0], store, bucket, arrived, timers)
             return
         namespaces = NamespacedState(store)
-        namespaces.keep_only([_namespace(taker) for taker in group.members])
-        for number, taker in enumerate(group.members):
+        namespaces.keep_only([_namespace(member) for member in group.members])
+        for number, member in enumerate(group.members):
             events = None if arrived is None else events_for(number, arrived)
-            yield from self._step(taker, namespaces.of(_namespace(taker)), bucket, events, timers)
+            yield from self._step(member, namespaces.of(_namespace(member)), bucket, events, timers)
         namespaces.close()
 
     def _unknown(self, name: str, store: Store) -> Iterator[Row]:
-        """Clear the state of a bundle all of whose queries were removed; refuse that of one that must not exist."""
+        """Clear the state of a group all of whose queries were removed; refuse that of one that must not exist."""
         if name not in self.probes:
             store.clear()
         elif store.index() is not None:
@@ -181,24 +181,24 @@ class Stepping:
 
     def _step(
         self,
-        taker: StreamingQuery | StreamQueryGroup,
+        member: StreamingQuery | StreamQueryGroup,
         memory: Memory,
         bucket: int,
         arrived: pa.Table | None,
         timers: TimerValues,
     ) -> Iterator[Row]:
         """The rows of a step; an error of ours leaves it as a row, too."""
-        first = queries_of_member(taker)[0]
+        first = queries_of_member(member)[0]
         try:
             with at_door(self.door):
                 watermark = ticks_of(first.physical.plan.schema.axis, timers.getCurrentWatermarkInMs())
                 step: GroupStep | QueryStep
-                if isinstance(taker, StreamQueryGroup):
-                    step, name = GroupStep(taker, memory, watermark, self.buckets), taker.named()
+                if isinstance(member, StreamQueryGroup):
+                    step, name = GroupStep(member, memory, watermark, self.buckets), member.named()
                     found = step.rows(arrived)
                 else:
-                    step, name = QueryStep(taker, memory, watermark, self.buckets), taker.name
-                    found = ((taker, batch) for batch in step.rows(arrived))
+                    step, name = QueryStep(member, memory, watermark, self.buckets), member.name
+                    found = ((member, batch) for batch in step.rows(arrived))
                 for query, batch in found:
                     yield _row(query, bucket, payload=pack(pa.Table.from_batches([batch]), compress=False))
                 yield _row(first, bucket, **self._counts(step, name, bucket))
@@ -215,8 +215,8 @@ class Stepping:
         return {"kept": step.kept, "late": late, "untimed": step.untimed}
 
 
-def _namespace(taker: StreamingQuery | StreamQueryGroup) -> str:
-    return TOGETHER if isinstance(taker, StreamQueryGroup) else taker.name
+def _namespace(member: StreamingQuery | StreamQueryGroup) -> str:
+    return GROUP_NAMESPACE if isinstance(member, StreamQueryGroup) else member.name
 
 
 def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
@@ -228,7 +228,7 @@ def _row(query: StreamingQuery | None, bucket: int, **given: Any) -> Row:
 
 @dataclass
 class Store:
-    """The memory of one bundle and bucket in Spark's state store."""
+    """The memory of one partition group and bucket in Spark's state store."""
 
     processor: Processor
     axis: TimeAxis | None

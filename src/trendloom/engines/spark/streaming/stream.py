@@ -26,7 +26,7 @@ from trendloom.engines.spark.columns import clock_of, column, needed_by_any, wit
 from trendloom.engines.spark.errors import raise_errors
 from trendloom.engines.spark.frames import Frame, describe
 from trendloom.engines.spark.session import set_arrow_rows
-from trendloom.engines.spark.streaming.checkpoint import agreed, travel_together, watermark_after
+from trendloom.engines.spark.streaming.checkpoint import shares_parcels, watermark_after, write_manifest
 from trendloom.engines.spark.streaming.metrics import EVENTS, FIGURES, RESULTS, observed_figures
 from trendloom.engines.spark.streaming.processor import OUTPUT, Processor
 from trendloom.engines.spark.streaming.sources import MARKS
@@ -47,12 +47,12 @@ from trendloom.runtime.warnings import report_warnings, warn_in_python
 from trendloom.streaming.partition_groups import (
     StreamPartitionGroup,
     alone,
-    names_together,
+    group_names,
     partition_groups_of,
     queries_of_member,
 )
 from trendloom.streaming.statistics import Figures, figures_at, statistics_of_batches
-from trendloom.streaming.streaming_query import StreamingQuery, flow_of
+from trendloom.streaming.streaming_query import StreamingQuery, streaming_query_of
 from trendloom.streaming.workload_diff import news_of
 
 if TYPE_CHECKING:
@@ -146,7 +146,7 @@ def plan_live(
     refuse_clashing_columns(workload.bound)
     grouped = {number for group in workload.shared_groups for number in group.members if not early}
     found = _streaming_queries(workload.queries, frame.arrow, options.numeric, early=early)
-    streaming_queries = tuple(replace(one, together=number in grouped) for number, one in enumerate(found))
+    streaming_queries = tuple(replace(one, grouped=number in grouped) for number, one in enumerate(found))
     result_schema(streaming_queries)
     return LivePlan(frame, workload, streaming_queries, figures)
 
@@ -157,11 +157,11 @@ def open_live(
     """The rows of a planned workload, and notes for the user; the checkpoint then has its manifest."""
     frame, streaming_queries = plan.frame, plan.streaming_queries
     if checkpoint is None:
-        return _run(frame.df, alone(streaming_queries), frame.schema, setting, names_together(streaming_queries)), ()
-    streaming_queries = agreed(checkpoint, streaming_queries, setting.buckets, setting.delay)
+        return _run(frame.df, alone(streaming_queries), frame.schema, setting, group_names(streaming_queries)), ()
+    streaming_queries = write_manifest(checkpoint, streaming_queries, setting.buckets, setting.delay)
     known = partial(statistics_of_batches, figures=plan.figures)
     partition_groups = (
-        partition_groups_of(streaming_queries, known) if travel_together(checkpoint) else alone(streaming_queries)
+        partition_groups_of(streaming_queries, known) if shares_parcels(checkpoint) else alone(streaming_queries)
     )
     reached = watermark_after(checkpoint)
     news = news_of(streaming_queries, None if reached is None else reached * 1000)
@@ -195,7 +195,9 @@ def _streaming_queries(
     """The queries over events with these columns; an error names all that cannot run on a live stream."""
     by_name = {physical.plan.name: physical for physical in queries}
     plans = [physical.plan for physical in queries]
-    return tuple(for_every_query(plans, lambda plan: flow_of(by_name[plan.name], columns, numeric, early=early)))
+    return tuple(
+        for_every_query(plans, lambda plan: streaming_query_of(by_name[plan.name], columns, numeric, early=early))
+    )
 
 
 # -------------------------------------------------------------------------------------------- the stream
@@ -251,8 +253,8 @@ def _parcels(
         bucket = f" bucket {len(labels)}"
         flags.append(F.pmod(keys, F.lit(setting.buckets)).cast("int").alias(bucket))
         needed: list[str | None] = []
-        for taker in group.members:
-            test = needed_by_any([query.physical.plan for query in queries_of_member(taker)], df.schema)
+        for member in group.members:
+            test = needed_by_any([query.physical.plan for query in queries_of_member(member)], df.schema)
             needed.append(None if test is None else f" needed {len(labels)} {len(needed)}")
             if test is not None and needed[-1] is not None:
                 # Naming the clock keeps Spark from moving the test below the watermark, which all events shall move.

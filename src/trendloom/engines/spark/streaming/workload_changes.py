@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from threading import Thread
 from typing import TYPE_CHECKING, Any
 
-from trendloom.engines.spark.streaming.checkpoint import agreement_of
+from trendloom.engines.spark.streaming.checkpoint import manifest_of
 from trendloom.engines.spark.streaming.stream import LivePlan, StreamSettings, open_live, plan_live
 from trendloom.errors import QueryNote, TrendloomError
 from trendloom.options import Options
@@ -124,7 +124,7 @@ class ChangingWorkload:
     def _check(self, queries: Queries) -> None:
         """Refuse queries that do not bind, cannot run live, or do not fit each other or the checkpoint."""
         plan = self._planned(queries, self.drift.known)
-        agreement_of(self.checkpoint, plan.streaming_queries, self.setting.buckets, self.setting.delay)
+        manifest_of(self.checkpoint, plan.streaming_queries, self.setting.buckets, self.setting.delay)
 
     def _report_changes(self, taken: WorkloadDiff, plan: LivePlan) -> None:
         added = {query.name for query in taken.added_to(self.queries)}
