@@ -105,15 +105,15 @@ def alike(found: list[dict[str, Any]], wanted: list[dict[str, Any]]) -> bool:
 
 
 def test_every_query_has_the_rows_that_it_has_alone() -> None:
-    together = 0
+    shared = 0
 
     @thorough(EXAMPLES)
     @given(workloads(), streams(), st.sampled_from([None, None, "x"]), st.sampled_from(NUMERIC))
     def compare(texts: list[str], events: pa.Table, order: str | None, numeric: str) -> None:
-        nonlocal together
+        nonlocal shared
         text = "\n".join(texts)
         planned_all = planned(queries_of(text), schema_of_columns(events.schema, Options()))
-        together += bool(planned_all.shared_groups)
+        shared += bool(planned_all.shared_groups)
         found = tl.run(text, events, order=order, numeric=numeric)
         for number, one in enumerate(texts):
             alone = tl.run(one, events, order=order, numeric=numeric).drop_columns(["query"])
@@ -123,7 +123,7 @@ def test_every_query_has_the_rows_that_it_has_alone() -> None:
                 assert alike(alone.to_pylist(), wanted.to_pylist()), one
 
     compare()
-    assert together >= at_least(0.5, EXAMPLES)
+    assert shared >= at_least(0.4, EXAMPLES)
 
 
 def text_of(count: int, steps: str = "A, B+, C") -> str:
