@@ -45,7 +45,7 @@ def doors() -> set[tuple[str, str]]:
     """Functions that users call: of the public modules, and of commands, whose parameters are flags."""
     public = [getattr(module, name) for module in (trendloom, trendloom.spark) for name in module.__all__]
     commands = [one.callback for one in app.registered_commands]
-    found = filter(inspect.isfunction, [*public, *commands])
+    found = map(inspect.unwrap, filter(inspect.isfunction, [*public, *commands]))
     return {(inspect.getsourcefile(one) or "", one.__name__) for one in found}
 
 

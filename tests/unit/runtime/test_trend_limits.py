@@ -14,6 +14,7 @@ from trendloom.engines.answers import Watch, answers
 from trendloom.errors import OptionError, RunError
 from trendloom.kernels.aggregate.block import Count
 from trendloom.kernels.columns.block import Block
+from trendloom.kernels.contract.aggregates import AggregationSpec
 from trendloom.kernels.trends import walk
 from trendloom.model.amounts import bytes_of, free_memory
 from trendloom.options import Options
@@ -140,10 +141,10 @@ class TestForecast:
     def test_does_not_delay_ranks_of_few_matches(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """A hundred pairs are ranked sooner than the 20,000 events around a hundred pivots are counted."""
 
-        def counted(count: Count, block: Block) -> None:
+        def counted(aggregation: AggregationSpec, block: Block) -> None:
             raise AssertionError("counted")
 
-        monkeypatch.setattr(Count, "_numbers", counted)
+        monkeypatch.setattr("trendloom.kernels.aggregate.block._by_window", counted)
         monkeypatch.setattr("trendloom.kernels.ranking.kernel.MANY", 10)
         events = pa.table({"type": ["A", "B"] * 100, "time": range(200), "id": [row // 2 for row in range(200)]})
         query = "RETURN a.id PATTERN AND(A a, B b) WHERE a.id = b.id AND a.time < b.time RANK BY a.id + b.id LIMIT 3"
