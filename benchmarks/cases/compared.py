@@ -56,7 +56,7 @@ QUERIES = {
         "RETURN COMPLETE TRENDS PATTERN B b+ WHERE [key] AND b.price < NEXT(b).price WITHIN 5 minutes SLIDE 5 minutes",
         0.5,
     ),
-    "COLLAPSED TRENDS": ComparedCase(f"RETURN COLLAPSED TRENDS PATTERN {RUN} WHERE [key] WITHIN 1 minute", 0.5),
+    "COLLAPSED TRENDS": ComparedCase(f"RETURN COLLAPSED TRENDS PATTERN {RUN} WHERE [key] WITHIN 1 minute", 0.05),
     "RANK BY": ComparedCase(
         f"RETURN a.id, b.id, c.id PATTERN {ANY} {SLIDING} RANK BY a.price + b.price + c.price DESC LIMIT 10", 0.5
     ),

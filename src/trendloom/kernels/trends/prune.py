@@ -194,26 +194,29 @@ def _sweep(
     If partners are earlier events, those positions are reached by partial matches; if later, a match can be completed
     from there.
     """
-    forwards = graph.partner == EARLIER
-    for key in range(len(instants.key_starts) - 1):
-        low, high = instants.key_starts[key], instants.key_starts[key + 1]
+    forwards, free = graph.partner == EARLIER, graph.free
+    key_starts, tie_start, tie_end = instants.key_starts, instants.tie_start, instants.tie_end
+    for key in range(len(key_starts) - 1):
+        low, high = key_starts[key], key_starts[key + 1]
         passed = np.uint64(0)
         graph.seen[:] = False
         while low < high:
-            begin = low if forwards else instants.tie_start[high - 1]
-            end = instants.tie_end[low] if forwards else high
-            partners = (instants.key_starts[key], begin) if forwards else (end, instants.key_starts[key + 1])
+            begin = low if forwards else tie_start[high - 1]
+            end = tie_end[low] if forwards else high
+            partners = (key_starts[key], begin) if forwards else (end, key_starts[key + 1])
             for event in range(begin, end):
-                for position in range(len(graph.free)):
+                for position in range(len(free)):
                     if _has(allowed[event], position) and (
                         _has(first, position)
-                        or graph.free[position] & passed
-                        or _has_partner(event, position, partners, reached, graph, checks)
+                        or free[position] & passed
+                        or graph.begin[position] < graph.begin[position + 1]
+                        and _has_partner(event, position, partners, reached, graph, checks)
                     ):
                         reached[event] |= np.uint64(1) << np.uint64(position)
             for event in range(begin, end):
                 passed |= reached[event]
-                _offer(event, reached[event], graph, checks)
+                if len(graph.move) > 0:
+                    _offer(event, reached[event], graph, checks)
             if forwards:
                 low = end
             else:
