@@ -209,8 +209,10 @@ def _sweep(
                     if _has(allowed[event], position) and (
                         _has(first, position)
                         or free[position] & passed
-                        or graph.begin[position] < graph.begin[position + 1]
-                        and _has_partner(event, position, partners, reached, graph, checks)
+                        or (
+                            graph.begin[position] < graph.begin[position + 1]
+                            and _has_partner(event, position, partners, reached, graph, checks)
+                        )
                     ):
                         reached[event] |= np.uint64(1) << np.uint64(position)
             for event in range(begin, end):
