@@ -12,7 +12,7 @@ import pytest
 from tests.property.compare import rows_of
 
 import trendloom as tl
-from trendloom.engines.spark import batch
+from trendloom.engines.spark import batch, paths
 from trendloom.engines.spark.answers import bind_all, job_of
 from trendloom.engines.spark.errors import unwrap
 from trendloom.engines.spark.frames import describe
@@ -39,6 +39,12 @@ ALLOWED = {
     "compared": ("cut", "auto"),
     "compared, no key": ("cut", "auto"),
 }
+
+
+@pytest.fixture(autouse=True)
+def _every_input_is_worth_a_look(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Choose among all paths, though the streams of tests are small."""
+    monkeypatch.setattr(paths, "WORTH_A_LOOK", 0)
 
 
 def events(rows: int = 240) -> pa.Table:
@@ -177,3 +183,21 @@ def test_integers_at_the_bounds_of_64_bits_take_another_path(spark: Any) -> None
     query = "RETURN key, MAX(A.n) PATTERN A WHERE [key] GROUP BY key"
     df = spark.createDataFrame(table).repartition(3)
     assert rows_of(detect(df, query, path="auto").toArrow()) == rows_of(tl.run(query, table))
+
+
+def test_a_small_input_is_not_looked_at(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    df = spark.createDataFrame(events()).repartition(3)
+    looked: list[Path] = []
+    parts_by_number = paths._parts_by_number
+
+    def look(rows: Any, job: Any) -> pa.Table:
+        looked.append(Path.REDUCED)
+        return parts_by_number(rows, job)
+
+    monkeypatch.setattr(paths, "_parts_by_number", look)
+    found = [rows_of(detect(df, QUERIES["by key"]).toArrow())]
+    assert looked == [Path.REDUCED]
+    monkeypatch.setattr(paths, "WORTH_A_LOOK", 1 << 26)
+    found.append(rows_of(detect(df, QUERIES["by key"]).toArrow()))
+    assert looked == [Path.REDUCED]
+    assert found[0] == found[1] == rows_of(tl.run(QUERIES["by key"], events()))

@@ -1,14 +1,17 @@
 """Which path events take through Spark: what the query allows (`plan_steps`), and then what the data are like.
 
-- Times of the input's parts that hardly overlap: matrices instead of events are shuffled (`reduce`).
+- Parts of a large input whose times hardly overlap: matrices instead of events are shuffled (`reduce`).
 - Few keys and many windows: time is cut into segments (`time_cut`).
 - All else: events are shuffled by key.
 
-Cost of the choice: one small job over the needed rows, or nothing where Parquet's footers have their times.
+Cost of the choice: one small job over the needed rows; nothing where Parquet's footers have their times, or where the
+input of a query whose events are matrices is small.
 """
 
 from __future__ import annotations
 
+import math
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path as FilePath
@@ -20,7 +23,7 @@ from pyspark.sql import functions as F
 from trendloom.engines.spark import reduce
 from trendloom.engines.spark.columns import column
 from trendloom.engines.spark.plan_steps import Path, obstacle, summed, ways
-from trendloom.engines.spark.reduce import InputPart, contested
+from trendloom.engines.spark.reduce import InputPart, UnsuitedInput, contested
 from trendloom.engines.spark.tasks import Batches, Job, Partial, by_key, mapped, needed, stream_of
 from trendloom.engines.spark.time_cut import cut_aggregates, segments_of, spread_by_segment
 from trendloom.errors import DataError, OptionError
@@ -38,6 +41,8 @@ Spread = tuple["DataFrame", Partial]
 
 MOST_CONTESTED = 0.5
 """Share of events in contested times beyond which reducing the others first does not pay."""
+WORTH_A_LOOK = 1 << 26
+"""Bytes of input, as Spark estimates them, below which moving events takes less than a job that reads their times."""
 SEGMENTS_PER_CORE = 3
 FEW_KEYS = 2
 """Keys per core below which tasks by key would leave cores idle."""
@@ -56,14 +61,13 @@ def spread(df: DataFrame, job: Job, partitions: int | None, path: Path | None, f
     """The rows in the tasks that add them up, and the function of these tasks. `path` None: the best one."""
     refuse(job.physical, path)
     for way in ways(job.physical) if path is None else ():
-        found = _PathAttempt(df, job, partitions, files, forced=False).on(way.path)
-        if not isinstance(found, str):
-            return found
+        with suppress(UnsuitedInput):
+            return _PathAttempt(df, job, partitions, files, forced=False).on(way.path)
     path = path or Path.GENERAL
-    found = _PathAttempt(df, job, partitions, files, forced=True).on(path)
-    if isinstance(found, str):
-        raise OptionError(f"the data cannot take the path '{path.value}': {found}", hint=LEAVE)
-    return found
+    try:
+        return _PathAttempt(df, job, partitions, files, forced=True).on(path)
+    except UnsuitedInput as problem:
+        raise OptionError(f"the data cannot take the path '{path.value}': {problem}", hint=LEAVE) from None
 
 
 def counted(rows: DataFrame, plan: Plan) -> Statistics:
@@ -89,9 +93,15 @@ def cores(spark: SparkSession) -> int:
         return int(spark.conf.get("spark.sql.shuffle.partitions") or "2")
 
 
+def _size(df: DataFrame) -> float:
+    """Spark's estimate of the bytes of a DataFrame; unknown over Spark Connect, so as large as can be."""
+    plan = getattr(df, "_jdf", None)
+    return math.inf if plan is None else float(str(plan.queryExecution().optimizedPlan().stats().sizeInBytes()))
+
+
 @dataclass(frozen=True)
 class _PathAttempt:
-    """A query over a DataFrame; a path that is `forced` is refused only where it cannot be right."""
+    """A query over a DataFrame; on a path that is `forced` an input is unsuited only where rows could be wrong."""
 
     df: DataFrame
     job: Job
@@ -99,10 +109,10 @@ class _PathAttempt:
     files: tuple[FilePath, ...]
     forced: bool
 
-    def on(self, path: Path) -> Spread | str:
-        """The query on a path, or why the data do not suit it."""
+    def on(self, path: Path) -> Spread:
+        """The query on a path; `UnsuitedInput` where the data do not suit it."""
         if path in (Path.REDUCED, Path.DIRECT) and (problem := _unfit_types(self.job)):
-            return problem
+            raise UnsuitedInput(problem)
         if path is Path.DIRECT:
             return self._direct()
         rows = needed(self.df, self.job.plan)
@@ -113,50 +123,49 @@ class _PathAttempt:
     def _by_key(self, rows: DataFrame) -> Spread:
         return by_key(rows, self.job.plan.keys, self.partitions), _aggregated
 
-    def _direct(self) -> Spread | str:
+    def _direct(self) -> Spread:
         spark = self.df.sparkSession
         if not self.files:
-            return "the events do not come from Parquet files of this machine"
+            raise UnsuitedInput("the events do not come from Parquet files of this machine")
         if not self.forced and not (spark.conf.get("spark.master", "") or "").startswith("local"):
-            return "tasks on other machines may not see the files"
-        groups = reduce.row_groups(self.files, self.job)
-        if isinstance(groups, str):
-            return groups
-        divided = reduce.shares(groups, 2 * cores(spark))
+            raise UnsuitedInput("tasks on other machines may not see the files")
+        divided = reduce.shares(reduce.row_groups(self.files, self.job), 2 * cores(spark))
         parts = [reduce.part_of(share) for share in divided]
         zones = contested(parts)
         if not self.forced and zones.share(parts) > MOST_CONTESTED:
-            return "most times are in several row groups"
+            raise UnsuitedInput("most times are in several row groups")
         return reduce.read_and_reduced(spark, divided, self.job, zones, self.partitions), reduce.multiplied
 
-    def _reduced(self, rows: DataFrame) -> Spread | str:
+    def _reduced(self, rows: DataFrame) -> Spread:
+        if not self.forced and _size(self.df) < WORTH_A_LOOK:
+            raise UnsuitedInput("the input is small")
         found = _parts_by_number(rows, self.job)
         if len(found) < 2:
             if not self.forced:
-                return "the input has one part"
+                raise UnsuitedInput("the input has one part")
             found = mapped(rows, partial(_range, self.job), _RANGE).toArrow()
         _refuse_missing(found)
         for at, name in enumerate(reduce.exact_columns(self.job)):
             if f"min {at}" in found.column_names and reduce.any_near_bounds(found[f"min {at}"], found[f"max {at}"]):
-                return f"column '{name}' has integers near the bounds of 64 bits"
+                raise UnsuitedInput(f"column '{name}' has integers near the bounds of 64 bits")
         columns = (_ticks(found["first"], self.job), _ticks(found["last"], self.job), found["events"].to_pylist())
         parts = list(map(InputPart, *columns))
         zones = contested(parts)
         if not self.forced and zones.share(parts) > MOST_CONTESTED:
-            return "most times are in several parts of the input"
+            raise UnsuitedInput("most times are in several parts of the input")
         return reduce.reduced(rows, self.job, zones, self.partitions), reduce.multiplied
 
-    def _cut(self, rows: DataFrame) -> Spread | str:
+    def _cut(self, rows: DataFrame) -> Spread:
         plan, width = self.job.plan, cores(self.df.sparkSession)
         known = counted(rows, plan)
         if known.first is None or known.last is None:
             return self._by_key(rows)
         keys = known.spread(plan.keys)
         if not self.forced and plan.keys and keys is not None and keys.distinct >= FEW_KEYS * width:
-            return "there are enough keys for all tasks"
+            raise UnsuitedInput("there are enough keys for all tasks")
         segments = segments_of(plan.window, known.first, known.last, SEGMENTS_PER_CORE * width)
         if not self.forced and segments.count < 2:
-            return "a window is as long as the stream"
+            raise UnsuitedInput("a window is as long as the stream")
         return spread_by_segment(rows, self.job, segments, self.partitions), partial(cut_aggregates, segments)
 
 

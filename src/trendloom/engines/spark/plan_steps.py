@@ -173,7 +173,7 @@ def _cut(plan: Plan, way: AllowedPath) -> Iterator[str]:
 
 
 def _reduced(plan: Plan, way: AllowedPath) -> Iterator[str]:
-    yield "path reduced, if the parts of the input hardly overlap in time, which is decided at run time"
+    yield "path reduced, if the input is large and its parts hardly overlap in time, which is decided at run time"
     yield "path direct: the same, and tasks read the row groups of local Parquet files themselves"
     yield f"mapInArrow: {way.reason}; times that several parts share are sent as events"
     yield f"repartition matrices by {_keys(plan)}" if plan.keys else "matrices to one task"

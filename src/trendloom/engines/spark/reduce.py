@@ -64,6 +64,10 @@ _GENERAL = "choose the general path"
 # ------------------------------------------------------------------------------------------ contested times
 
 
+class UnsuitedInput(Exception):
+    """The input does not suit a path; the text says why."""
+
+
 @dataclass(frozen=True)
 class InputPart:
     """A part of the input: its first and last tick, and how many events it has."""
@@ -257,18 +261,18 @@ class RowGroup:
     part: InputPart
 
 
-def row_groups(files: tuple[Path, ...], job: Job) -> list[RowGroup] | str:
-    """All row groups of the files; or why tasks cannot read them themselves."""
+def row_groups(files: tuple[Path, ...], job: Job) -> list[RowGroup]:
+    """All row groups of the files; `UnsuitedInput` where tasks cannot read them themselves."""
     found: list[RowGroup] = []
     for name in files:
         with pq.ParquetFile(name) as file:
             problem = _unfit(file, job)
             if problem is not None:
-                return problem
+                raise UnsuitedInput(problem)
             for number in range(file.metadata.num_row_groups):
                 part = _part(file, number, job)
                 if part is None:
-                    return f"{name.name} does not say which times its row groups hold"
+                    raise UnsuitedInput(f"{name.name} does not say which times its row groups hold")
                 if part.events:
                     found.append(RowGroup(str(name.resolve()), number, part))
     return found
