@@ -207,7 +207,6 @@ def test_promising_events_of_windows(shape: str, window: int, step: int, monkeyp
 
 
 @pytest.mark.interpreted
-@pytest.mark.skipif(DEEP, reason="compiled kernels cannot be watched")
 def test_a_window_of_ties_does_not_spoil_the_guess_for_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
     sizes: list[int] = []
     looked = strata_kernels.fill_tables
